@@ -1,0 +1,1 @@
+"""Make a trained PyTorch classifier unsee what it should never have learnt."""

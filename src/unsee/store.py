@@ -1,0 +1,163 @@
+"""The only writer of bytes: atomic, hashed, and nothing in a file is ever executed.
+
+A file is written beside its final place, flushed to the disk and renamed over it, so that a reader
+sees the old file or the new one and never a part. A tensor file is safetensors and carries the
+SHA-256 of its own contents and metadata, checked on every read, because neither zip nor
+safetensors notices a flipped bit.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from unsee.errors import HostileError, InputError, StoreError, UnseeError
+
+FORMAT = 1
+_PICKLED = {".pth", ".pt", ".bin", ".pkl", ".pickle", ".ckpt", ".joblib"}
+
+
+def write_bytes(path: Path | str, data: bytes) -> None:
+    """Put `data` at `path`, whole or not at all; folders on the way are made."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise _unwritable(path, len(data), error) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise _unwritable(path, len(data), error) from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def write_json(path: Path | str, value: Any) -> None:
+    """Write `value` as JSON that people can read and diff."""
+    write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def read_json(path: Path | str) -> Any:
+    """Read a JSON file; a key that stands there twice is an error, not a silent choice."""
+    try:
+        return json.loads(_read(path), object_pairs_hook=_without_duplicates)
+    except UnseeError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError("JSON", f"{path} with {error}", "mend that file") from None
+
+
+def write_tensors(path: Path | str, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
+    """Write tensors with what `about` says of them, and the hash of both, as one safetensors file."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps({**about, "format": FORMAT}, sort_keys=True)
+    write_bytes(path, save(tensors, {"about": text, "sha256": _seal(tensors, text)}))
+
+
+def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `write_tensors` wrote; whatever was changed since then is a StoreError."""
+    path = Path(path)
+    _refuse_pickles(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise InputError(f"a file at {path}", "none", "check the path") from None
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise StoreError(
+            f"a whole safetensors file at {path}", f"{error}", "restore it or make it anew"
+        ) from None
+    if "about" not in metadata or "sha256" not in metadata:
+        raise InputError(
+            f"a file written by unsee at {path}", "safetensors without its seal", "save it with unsee first"
+        )
+    if _seal(tensors, metadata["about"]) != metadata["sha256"]:
+        raise StoreError(
+            f"the contents {path} was sealed with", "other bytes", "restore the file or make it anew"
+        )
+    about = json.loads(metadata["about"])
+    if about.pop("format") > FORMAT:
+        raise StoreError(f"format {FORMAT} or older in {path}", "a newer one", "update unsee")
+    return tensors, about
+
+
+def digest(tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of names, shapes, types and values: what a model or a memory *is*."""
+    total = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        head = json.dumps([name, list(tensor.shape), str(tensor.dtype)])
+        total.update(head.encode())
+        total.update(raw(tensor))
+    return total.hexdigest()
+
+
+def raw(tensor: Tensor) -> memoryview:
+    """Return a tensor's bytes, row-major, without a copy where it lies so already."""
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
+
+
+def _seal(tensors: Mapping[str, Tensor], about: str) -> str:
+    return hashlib.sha256(f"{digest(tensors)}{about}".encode()).hexdigest()
+
+
+def _read(path: Path | str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"a file at {path}", "none", "check the path") from None
+    except OSError as error:
+        raise StoreError(f"a readable file at {path}", f"{error.strerror}", "check its permissions") from None
+
+
+def _refuse_pickles(path: Path) -> None:
+    """Refuse by name and by content: a pickle runs code when it is opened."""
+    head = b""
+    if path.is_file():
+        with open(path, "rb") as file:
+            head = file.read(4)
+    if path.suffix in _PICKLED or head[:2] in (b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05"):
+        raise HostileError(
+            "safetensors",
+            f"{path}, which may be a pickle and run code when opened",
+            "export it as safetensors",
+        )
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise InputError("each key once", f"{key!r} twice", "remove one of them")
+    return dict(pairs)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _unwritable(path: Path, size: int, error: OSError) -> StoreError:
+    found = f"{error.strerror} (nothing at that place was changed)"
+    return StoreError(f"room for {size:,} bytes at {path}", found, "free space or choose another folder")
