@@ -15,6 +15,7 @@ from unsee.randomness import stream
 from unsee.store import raw
 
 PIXELS = (0.0, 255.0)
+MOST_CLASSES = 100_000  # a label beyond is a mistake, and must not become 10^15 names
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class Dataset:
             raise InputError(
                 f"as many labels as samples in {self.name}", f"{len(x)} and {len(y)}", "pair them up"
             )
-        count = len(self.classes) or int(y.max()) + 1 if len(y) else len(self.classes)
+        count = len(self.classes) or min(int(y.max()) + 1, MOST_CLASSES) if len(y) else len(self.classes)
         check_labels(y, count, self.name)
         check_finite(x, self.name)
         object.__setattr__(self, "x", x)

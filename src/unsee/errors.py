@@ -11,6 +11,8 @@ UnseeError
 The number is the exit code of the command line. 0 is done, 1 is done but an arrow is not met.
 """
 
+from typing import Any
+
 
 class UnseeError(Exception):
     """What every error of this package is: three parts that read as one sentence.
@@ -51,10 +53,11 @@ class HostileError(UnseeError):
 
 
 class Diverged(UnseeError):
-    """A loss stopped being finite. `last_good` is the result up to the last finite epoch."""
+    """A loss stopped being finite. `rows` is the trajectory so far, `last_good` the result up to then."""
 
     exit_code = 6
-    last_good: object = None
+    rows: tuple[dict[str, Any], ...] = ()
+    last_good: Any = None
 
 
 class Interrupted(UnseeError):

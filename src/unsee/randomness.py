@@ -7,6 +7,7 @@ at step 301 draws what it would have drawn, whatever happened before.
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -41,8 +42,13 @@ def cycle(seed: int, name: str, n: int, start: int, count: int) -> np.ndarray:
     used floor(p / n) or ceil(p / n) times.
     """
     epochs = range(start // n, (start + count - 1) // n + 1)
-    order = np.concatenate([stream(seed, name, epoch).permutation(n) for epoch in epochs])
+    order = np.concatenate([_permutation(seed, name, epoch, n) for epoch in epochs])
     return order[start - epochs[0] * n :][:count]
+
+
+@lru_cache(maxsize=8)
+def _permutation(seed: int, name: str, epoch: int, n: int) -> np.ndarray:
+    return stream(seed, name, epoch).permutation(n)
 
 
 def _key(seed: int, name: str, step: int) -> int:

@@ -112,7 +112,7 @@ def digest(tensors: Mapping[str, Tensor]) -> str:
 def raw(tensor: Tensor) -> memoryview:
     """Return a tensor's bytes, row-major, without a copy where it lies so already."""
     flat = tensor.detach().cpu().contiguous().reshape(-1)
-    return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
+    return flat.view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")
 
 
 def _seal(tensors: Mapping[str, Tensor], about: str) -> str:

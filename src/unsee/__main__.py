@@ -1,0 +1,7 @@
+"""`python -m unsee` is `unsee`."""
+
+import sys
+
+from unsee.cli import main
+
+sys.exit(main())

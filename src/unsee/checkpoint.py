@@ -1,0 +1,125 @@
+"""Checkpoints: a killed run goes on to the same bits, and never goes on as another run.
+
+One file in the run's folder holds the state after some step, and the one before it is kept until
+the next is whole. They are written by elapsed time, so that a large model does not spend its day
+on writing.
+"""
+
+import os
+import platform
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unsee import store
+from unsee.errors import InputError, StoreError, UnseeWarning
+
+_SHARE = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """All that a run is after `step` steps; randomness is a function of the step and needs no saving."""
+
+    step: int
+    tensors: Mapping[str, Tensor]
+    log: Mapping[str, Any]
+    exact: bool = True
+
+
+@dataclass(eq=False)
+class Checkpoints:
+    """The states of one run in one folder. `identity` says which run: model, data, recipe, seed.
+
+    A new state is due `seconds` after the last one, and never so often that writing takes more than
+    a twentieth of the time.
+    """
+
+    folder: Path
+    identity: Mapping[str, Any]
+    seconds: float = 30.0
+    _last: float = field(default_factory=time.monotonic)
+    _cost: float = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Whether enough time has gone by since the last state was written."""
+        return time.monotonic() - self._last >= max(self.seconds, self._cost / _SHARE)
+
+    def write(self, state: State, *, last: bool = False) -> None:
+        """Put the state where `read` finds it, keeping the one before, unless this is the last."""
+        start = time.monotonic()
+        about = {
+            "step": state.step,
+            "log": state.log,
+            "exact": state.exact,
+            "identity": self.identity,
+            "environment": _environment(),
+        }
+        newest, previous = self._paths()
+        if newest.exists():
+            os.replace(newest, previous)
+        store.write_tensors(newest, state.tensors, about)
+        if last:
+            previous.unlink(missing_ok=True)
+        self._last = time.monotonic()
+        # A fast disk must not turn the shortest interval of the tests into one checkpoint a step.
+        self._cost = self._last - start if self.seconds else 0.0
+
+    def read(self) -> State | None:
+        """Return the newest whole state of this run, or None where there is none yet."""
+        for path in self._paths():
+            if not path.exists():
+                continue
+            try:
+                tensors, about = store.read_tensors(path)
+            except StoreError as error:
+                warnings.warn(f"{error} Going on from the state before it.", UnseeWarning, stacklevel=2)
+                continue
+            self._refuse_another_run(about["identity"])
+            exact = about["exact"] and self._same_environment(about["environment"])
+            return State(about["step"], tensors, about["log"], exact)
+        return None
+
+    def _paths(self) -> tuple[Path, Path]:
+        return self.folder / "checkpoint.safetensors", self.folder / "checkpoint.previous.safetensors"
+
+    def _refuse_another_run(self, found: Mapping[str, Any]) -> None:
+        old, new = _flat(found), _flat(self.identity)
+        for name in [*old, *new]:
+            if old.get(name) != new.get(name):
+                raise InputError(
+                    f"{name} = {old.get(name)} to go on with the run in {self.folder}",
+                    str(new.get(name)),
+                    "give the same again or choose another folder",
+                )
+
+    def _same_environment(self, found: Mapping[str, Any]) -> bool:
+        here = _environment()
+        changed = [
+            f"{name} was {found.get(name)}, is {value}"
+            for name, value in here.items()
+            if found.get(name) != value
+        ]
+        if changed:
+            message = f"This run goes on, but not bit-exact: {'; '.join(changed)}."
+            warnings.warn(message, UnseeWarning, stacklevel=3)
+        return not changed
+
+
+def _environment() -> dict[str, Any]:
+    """What the last bits of a float depend on."""
+    return {"torch": torch.__version__, "threads": torch.get_num_threads(), "machine": platform.machine()}
+
+
+def _flat(words: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in words.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat

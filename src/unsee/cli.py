@@ -1,0 +1,201 @@
+"""The command line: its verbs are the library's, and it starts without importing torch."""
+
+import argparse
+import sys
+import warnings
+from typing import Any
+
+from unsee import __version__
+from unsee.errors import UnseeError
+
+_CODES = """exit codes: 0 done, 1 done but an arrow is not met, 2 usage, 3 bad input, 4 storage,
+5 refused as hostile, 6 diverged (last good state kept), 130 interrupted"""
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run one verb and return the exit code; an error is one sentence on standard error."""
+    warnings.showwarning = _one_line
+    parser = build_parser()
+    arguments = parser.parse_args(words)
+    if not arguments.verb:
+        parser.print_help()
+        return 0
+    from unsee import commands
+
+    try:
+        return getattr(commands, arguments.verb)(arguments)
+    except UnseeError as error:
+        sys.stderr.write(f"unsee: {_plain(str(error))}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("unsee: interrupted before anything could be saved\n")
+        return 130
+    except BrokenPipeError:
+        return 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all verbs."""
+    parser = argparse.ArgumentParser(
+        prog="unsee",
+        description="Make a trained classifier forget a class, a backdoor or a leaked feature.",
+        epilog="start with:  unsee demo\n\n" + _CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"unsee {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    _demo(verbs)
+    _data(verbs)
+    _train(verbs)
+    _remember(verbs)
+    _forget(verbs)
+    _evaluate(verbs)
+    return parser
+
+
+def _demo(verbs: Any) -> None:
+    verb = _verb(verbs, "demo", "the whole way on the bundled data, in about a minute", "unsee demo")
+    verb.add_argument(
+        "--out", default="runs/demo", metavar="FOLDER", help="where everything goes (%(default)s)"
+    )
+
+
+def _data(verbs: Any) -> None:
+    text = "list the data sets that are here, or fetch one"
+    verb = _verb(verbs, "data", text, "unsee data list\nunsee data fetch fashion-mnist", run=False)
+    verb.add_argument("action", choices=("list", "fetch"), help="show what is here, or get one")
+    verb.add_argument("name", nargs="?", help="with fetch: fashion-mnist or cifar-10")
+
+
+def _train(verbs: Any) -> None:
+    example = "unsee train --data bundled --class 0 --T tile --out runs/old"
+    verb = _verb(verbs, "train", "train a network on D, with T planted on a class if asked", example)
+    verb.add_argument(
+        "--out", required=True, metavar="FOLDER", help="where the model goes; also resumes from there"
+    )
+    verb.add_argument(
+        "--network", default="mlp", metavar="NAME", help="mlp (the paper's) or resnet (%(default)s)"
+    )
+    verb.add_argument("--epochs", type=int, default=5, metavar="N", help="passes over D (%(default)s)")
+    verb.add_argument("--lr", type=float, default=0.01, metavar="X", help="learning rate (%(default)s)")
+    verb.add_argument("--batch-size", type=int, default=128, metavar="N", help="samples a step (%(default)s)")
+    _four(verb)
+
+
+def _remember(verbs: Any) -> None:
+    example = (
+        "unsee remember runs/old/model.safetensors --data bundled --class 0 --T tile \\\n"
+        "    --out runs/memory.safetensors"
+    )
+    verb = _verb(verbs, "remember", "take the memory of D: the exact diagonal Fisher", example)
+    _model(verb)
+    verb.add_argument("--out", required=True, metavar="FILE", help="where the memory goes (.safetensors)")
+    verb.add_argument(
+        "--batch-size", type=int, default=512, metavar="N", help="samples at once; no effect on the result"
+    )
+    _four(verb)
+
+
+def _forget(verbs: Any) -> None:
+    example = (
+        "unsee forget runs/old/model.safetensors --memory runs/memory.safetensors --pattern B \\\n"
+        "    --data bundled --class 0 --T tile --out runs/new\n"
+        "unsee forget runs/old/model.safetensors --pattern A --recipe truncation --class 0 --out runs/new"
+    )
+    verb = _verb(verbs, "forget", "make the model forget, and judge the result", example)
+    _model(verb)
+    _judging(verb, needed=True)
+    verb.add_argument(
+        "--out", required=True, metavar="FOLDER", help="the run's folder; the same command resumes there"
+    )
+    verb.add_argument("--memory", metavar="FILE", help="what `unsee remember` wrote")
+    verb.add_argument(
+        "--recipe", metavar="NAME|FILE", help="a named recipe or a .json file (the paper's for the pattern)"
+    )
+    for name, kind, text in (
+        ("forgetting", str, "L_f: rld, rnd, none or truncation"),
+        ("lambda-c", float, "weight of the correction term L_c"),
+        ("lambda-f", float, "weight of the forgetting term L_f"),
+        ("lambda-kl", float, "weight of the remembering term R"),
+        ("lr", float, "learning rate"),
+        ("momentum", float, "momentum of SGD"),
+        ("batch-size", int, "samples of D_f a step"),
+        ("epochs", int, "passes over D_f"),
+        ("labels", str, "what RLD draws from: others or all"),
+        ("fisher-over", str, "R over D_r (the memory without D_f's share) or D"),
+    ):
+        verb.add_argument(f"--{name}", type=kind, metavar="X", help=f"{text} (the recipe's)")
+    _four(verb)
+
+
+def _evaluate(verbs: Any) -> None:
+    example = (
+        "unsee evaluate runs/new/model.safetensors --old runs/old/model.safetensors --pattern B \\\n"
+        "    --data bundled --class 0 --T tile"
+    )
+    verb = _verb(verbs, "evaluate", "judge a model on the four test sets", example)
+    _model(verb)
+    _judging(verb, needed=False)
+    verb.add_argument("--old", metavar="FILE", help="the model before forgetting, to judge the arrows by")
+    _four(verb)
+
+
+def _verb(verbs: Any, name: str, text: str, example: str, *, run: bool = True) -> argparse.ArgumentParser:
+    verb = verbs.add_parser(
+        name,
+        help=text,
+        description=text,
+        epilog=f"examples:\n  {example}".replace("\n", "\n  ").rstrip() + f"\n\n{_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("--json", action="store_true", help="print the result as JSON, and nothing else")
+    if run:
+        verb.add_argument(
+            "--seed", type=int, default=0, metavar="N", help="seed of everything random (%(default)s)"
+        )
+        verb.add_argument(
+            "--device", default="auto", metavar="NAME", help="cpu, cuda, mps or auto (%(default)s)"
+        )
+    return verb
+
+
+def _model(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "model", metavar="MODEL", help="a model's .safetensors file, as `unsee train` writes it"
+    )
+
+
+def _judging(verb: argparse.ArgumentParser, *, needed: bool) -> None:
+    text = "A forget samples, B a backdoor, C a leakage (Table 1)"
+    verb.add_argument("--pattern", required=needed, metavar="A|B|C", help=text)
+    text = "how far below the old D_r an arrow up still counts as met (%(default)s)"
+    verb.add_argument("--margin", type=float, default=0.02, metavar="X", help=text)
+
+
+def _four(verb: argparse.ArgumentParser) -> None:
+    group = verb.add_argument_group("the four data sets", "a class of a data set and T, or sets of your own")
+    text = (
+        "bundled, fashion-mnist, cifar-10, a folder of images (a class a sub-folder) or an .npz (%(default)s)"
+    )
+    group.add_argument("--data", default="bundled", metavar="NAME|PATH", help=text)
+    group.add_argument(
+        "--class", dest="label", metavar="CLASS", help="the class that carries T, or is forgotten"
+    )
+    text = "line, tile, color, patch:FILE:ROW:COLUMN, blend:FILE:ALPHA; several joined by +"
+    group.add_argument("--T", metavar="T", help=text)
+    for name, text in (
+        ("D-f", "samples with the information to be forgotten"),
+        ("D-f-clean", "the same without it"),
+        ("D-r", "samples to be remembered: judged on, never an input of forgetting"),
+        ("D-r-extra", "remembered samples with the information added: judged on only"),
+    ):
+        group.add_argument(f"--{name}", metavar="PATH", help=f"{text} (folder or .npz)")
+
+
+def _one_line(message: Any, *_: Any, **__: Any) -> None:
+    sys.stderr.write(f"unsee: warning: {_plain(str(message))}\n")
+
+
+def _plain(text: str) -> str:
+    """Show control characters instead of obeying them: file and class names are not ours."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

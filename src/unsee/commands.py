@@ -1,0 +1,254 @@
+"""What the command line's verbs do: read files, call the library, write files, print."""
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from unsee import demo as demonstration
+from unsee import forgetting, networks, pictures, sources, store, training, transforms
+from unsee import memory as remembering
+from unsee.errors import Diverged, UsageError
+from unsee.evaluation import evaluate as judge
+from unsee.evaluation import evaluator
+from unsee.formulation import FourDatasets, FourSets, pattern_of
+from unsee.recipe import Recipe, recipe_of
+from unsee.runs import write_run
+from unsee.scores import Scores
+from unsee.transforms import Transform
+
+
+def demo(a: argparse.Namespace) -> int:
+    """`unsee demo`: exits with 0 when complete, whatever the paper's method achieves."""
+    with _stopping() as stop:
+        scores = demonstration.demo(
+            a.out,
+            seed=a.seed,
+            device=networks.device_of(a.device),
+            console=Console(quiet=a.json, highlight=False),
+            stop=stop,
+            progress=not a.json,
+        )
+    if a.json:
+        _print_json(scores.to_dict())
+    return 0
+
+
+def data(a: argparse.Namespace) -> int:
+    """`unsee data list` and `unsee data fetch NAME`."""
+    if a.action == "fetch":
+        if a.name is None:
+            raise UsageError("a data set's name after fetch", "none", "try `unsee data fetch fashion-mnist`")
+        path = sources.fetch(a.name, progress=not a.json)
+        _print_json({"name": a.name, "path": str(path)}) if a.json else Console().print(f"{a.name}: {path}")
+        return 0
+    rows = sources.listing()
+    if a.json:
+        _print_json([vars(row) | {"where": str(row.where)} for row in rows])
+        return 0
+    table = Table("name", "what", "samples", "here", "where")
+    for row in rows:
+        table.add_row(row.name, row.what, f"{row.samples:,}", "yes" if row.present else "no", str(row.where))
+    Console().print(table)
+    return 0
+
+
+def train(a: argparse.Namespace) -> int:
+    """`unsee train`: a network on D."""
+    four = _four(a) if a.label is not None or a.D_f else None
+    D = four.pretraining if four else sources.open_source(a.data).train
+    start = networks.network(a.network, D, seed=a.seed)
+    with _stopping() as stop:
+        result = training.train(
+            start,
+            D,
+            epochs=a.epochs,
+            lr=a.lr,
+            batch_size=a.batch_size,
+            seed=a.seed,
+            device=networks.device_of(a.device),
+            folder=a.out,
+            stop=stop,
+            progress=not a.json,
+        )
+    networks.save(result.model, Path(a.out) / "model.safetensors")
+    words = {
+        "inputs": result.identity,
+        "model": networks.identity(result.model),
+        "bit_exact": result.exact,
+        "trajectory": list(result.trajectory),
+    }
+    store.write_json(Path(a.out) / "run.json", words)
+    _tell(a, words, judge(result.model, four) if four else None, f"{a.out}/model.safetensors")
+    return 0
+
+
+def remember(a: argparse.Namespace) -> int:
+    """`unsee remember`: the memory of D, as one file."""
+    model = networks.load(a.model).to(networks.device_of(a.device))
+    D = _four(a).pretraining if a.label is not None or a.D_f else sources.open_source(a.data).train
+    memory = remembering.remember(model, D, batch_size=a.batch_size, progress=not a.json)
+    memory.save(a.out)
+    words = {"memory": memory.id, "model": memory.model, "data": list(memory.data), "n": memory.n}
+    _tell(a, words, None, a.out)
+    return 0
+
+
+def forget(a: argparse.Namespace) -> int:
+    """`unsee forget`: exits with 1 when an arrow is not met, 6 when it diverged (last good state kept)."""
+    pattern = pattern_of(a.pattern)
+    recipe = _recipe(a)
+    four = _four(a)
+    request = four.request(pattern)
+    model = networks.load(a.model)
+    memory = remembering.Memory.load(a.memory) if a.memory else None
+    judged = pattern if pattern.arrows.keys() <= four.test.present().keys() else None
+    try:
+        with _stopping() as stop:
+            result = forgetting.forget(
+                model,
+                request,
+                memory,
+                recipe,
+                seed=a.seed,
+                validation=four.validation,
+                device=networks.device_of(a.device),
+                folder=a.out,
+                evaluator=evaluator(four),
+                stop=stop,
+                progress=not a.json,
+            )
+    except Diverged as error:
+        write_run(
+            a.out, error.last_good, judge(error.last_good.model, four, judged, old=model, margin=a.margin)
+        )
+        raise
+    scores = judge(result.model, four, judged, old=model, margin=a.margin)
+    _tell(a, write_run(a.out, result, scores), scores, f"{a.out}/model.safetensors")
+    if judged is None:
+        sys.stderr.write(f"unsee: not judged: Pattern {pattern.name} wants {', '.join(pattern.arrows)}\n")
+        return 0
+    return 0 if scores.all_met else 1
+
+
+def evaluate(a: argparse.Namespace) -> int:
+    """`unsee evaluate`: exits with 1 when an arrow is not met."""
+    old = networks.load(a.old) if a.old else None
+    device = networks.device_of(a.device)
+    model = networks.load(a.model).to(device)
+    scores = judge(model, _four(a), a.pattern, old=old.to(device) if old else None, margin=a.margin)
+    _tell(a, scores.to_dict(), scores, None)
+    return 0 if scores.pattern is None or scores.old is None or scores.all_met else 1
+
+
+def _four(a: argparse.Namespace) -> FourDatasets:
+    """Return the four data sets that the options name."""
+    T = _transform(a.T) if a.T else None
+    given = {name: getattr(a, name) for name in ("D_r", "D_f", "D_f_clean", "D_r_extra") if getattr(a, name)}
+    if given and a.label is not None:
+        raise UsageError("--class or sets of your own", "both", "leave one out")
+    if given:
+        return FourDatasets.of_sets(FourSets(**_read_sets(given)), T, seed=a.seed)
+    if a.label is None:
+        raise UsageError("--class, or --D-f and the other sets", "neither", "name what is to be forgotten")
+    source = sources.open_source(a.data)
+    return FourDatasets.of_class(source, _label(a.label, source.train.classes), T, seed=a.seed)
+
+
+def _read_sets(paths: dict[str, str]) -> dict[str, Any]:
+    """Read the sets, D_r first: it names all the classes, of which D_f may have one only."""
+    sets: dict[str, Any] = {}
+    classes = None
+    for name in sorted(paths, key=("D_r", "D_r_extra", "D_f_clean", "D_f").index):
+        sets[name] = sources.images(paths[name], classes=classes).with_(name=name)
+        classes = classes or sets[name].classes
+    return sets
+
+
+def _label(word: str, classes: tuple[str, ...]) -> int:
+    if word in classes:
+        return classes.index(word)
+    if not word.isdigit():
+        raise UsageError(
+            f"a class's number or one of {', '.join(classes)}", f"{word!r}", "choose one of them"
+        )
+    return int(word)
+
+
+def _transform(text: str) -> Transform:
+    """Read T from words such as tile, line+tile, patch:logo.png:2:2 or blend:noise.png:0.2."""
+    made = [_one_transform(part) for part in text.split("+")]
+    first, *rest = made
+    for other in rest:
+        first = first.then(other)
+    return first
+
+
+def _one_transform(text: str) -> Transform:
+    name, *words = text.split(":")
+    plain = {"line": transforms.line, "tile": transforms.tile, "color": transforms.color}
+    try:
+        if name in plain and not words:
+            return plain[name]()
+        if name == "patch":
+            file, row, column = words
+            return transforms.patch(pictures.read(file), int(row), int(column))
+        if name == "blend":
+            file, alpha = words
+            return transforms.blend(pictures.read(file), float(alpha))
+    except ValueError:
+        pass
+    forms = "line, tile, color, patch:FILE:ROW:COLUMN or blend:FILE:ALPHA"
+    raise UsageError(f"T as {forms}", f"{text!r}", "see `unsee forget --help`")
+
+
+def _recipe(a: argparse.Namespace) -> Recipe:
+    """Return the recipe that --recipe names, with what other options change in it."""
+    recipe = recipe_of(a.recipe, pattern_of(a.pattern))
+    changes = {f.name: getattr(a, f.name) for f in fields(Recipe) if getattr(a, f.name, None) is not None}
+    name = f"{recipe.name}, {', '.join(f'{k} = {v}' for k, v in changes.items())}"
+    return replace(recipe, **changes, name=name) if changes else recipe
+
+
+@contextmanager
+def _stopping() -> Iterator[Callable[[], bool]]:
+    """Turn the first SIGINT or SIGTERM into a question that the loop asks after each step."""
+    asked = False
+
+    def ask(*_: Any) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = {name: signal.signal(name, ask) for name in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def _tell(a: argparse.Namespace, words: dict[str, Any], scores: Scores | None, path: str | None) -> None:
+    if a.json:
+        _print_json(words)
+        return
+    console = Console(highlight=False)
+    if scores:
+        console.print(scores.table(), scores.class_table(), sep="\n")
+    if "inputs" in words and "recipe" in words["inputs"]:
+        console.print(f"Recipe: {words['inputs']['recipe']['name']}", markup=False)
+    if path:
+        console.print(f"Written: {path}", markup=False)
+
+
+def _print_json(words: Any) -> None:
+    sys.stdout.write(json.dumps(words, indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,170 @@
+"""Gradient descent that can die at any step: what training and forgetting have in common."""
+
+import copy
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unsee.checkpoint import Checkpoints, State
+from unsee.errors import Diverged, Interrupted
+from unsee.progress import bar
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How far to go: SGD with momentum for some epochs over n samples; the last batch may be smaller.
+
+    >>> plan = Plan(lr=0.1, momentum=0.9, epochs=2, n=10, batch_size=4)
+    >>> plan.steps, [plan.span(step) for step in range(plan.steps)]
+    (6, [(0, 4), (4, 4), (8, 2), (10, 4), (14, 4), (18, 2)])
+    """
+
+    lr: float
+    momentum: float
+    epochs: int
+    n: int
+    batch_size: int
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in one pass over the n samples."""
+        return math.ceil(self.n / self.batch_size)
+
+    @property
+    def steps(self) -> int:
+        """All steps together."""
+        return self.epochs * self.steps_per_epoch
+
+    def span(self, step: int) -> tuple[int, int]:
+        """Return how many samples were used before this step, and how many it uses."""
+        epoch, batch = divmod(step, self.steps_per_epoch)
+        before = batch * self.batch_size
+        return epoch * self.n + before, min(self.batch_size, self.n - before)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who looks on; nothing here ever gives a gradient.
+
+    `evaluator` returns figures for the trajectory, before the first epoch and after each; `stop` is
+    asked after each step; `progress` draws a bar with this name.
+    """
+
+    evaluator: Callable[[nn.Module], Mapping[str, float]] | None = None
+    stop: Callable[[], bool] | None = None
+    progress: str | None = None
+
+
+def descend(
+    model: nn.Module,
+    gradients: Callable[[int], Mapping[str, Tensor]],
+    plan: Plan,
+    *,
+    watch: Watch = Watch(),  # noqa: B008
+    checkpoints: Checkpoints | None = None,
+) -> tuple[tuple[Row, ...], bool]:
+    """Train `model` in place; return the trajectory, a row an epoch, and whether it is bit-exact.
+
+    `gradients(step)` puts the gradients into the parameters and returns the losses by name.
+    """
+    optimizer = torch.optim.SGD(_trainable(model), plan.lr, plan.momentum, fused=True)
+    run = _Run(model, optimizer, plan, watch)
+    if checkpoints and (state := checkpoints.read()):
+        run.restore(state)
+    else:
+        run.rows.append({"epoch": 0, **run.evaluated()})
+    run.last_good = copy.deepcopy(model.state_dict())
+    with bar(watch.progress, plan.steps, run.step) as advance:
+        while run.step < plan.steps:
+            optimizer.zero_grad()
+            run.take(gradients(run.step))
+            advance(1)
+            if checkpoints and (run.step == plan.steps or checkpoints.due):
+                checkpoints.write(run.state(), last=run.step == plan.steps)
+            if watch.stop and run.step < plan.steps and watch.stop():
+                run.interrupt(checkpoints)
+    optimizer.zero_grad()
+    return tuple(run.rows), run.exact
+
+
+class _Run:
+    """A descent under way: the step, the rows so far, the sums of the epoch that has begun."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, plan: Plan, watch: Watch) -> None:
+        self.model, self.optimizer, self.plan, self.watch = model, optimizer, plan, watch
+        self.step, self.exact = 0, True
+        self.rows: list[Row] = []
+        self.sums: dict[str, float] = {}
+        self.last_good: dict[str, Tensor] = {}
+
+    def take(self, losses: Mapping[str, Tensor]) -> None:
+        """Check the losses, make the step they belong to, and close the epoch if it ends here."""
+        values = {name: float(loss) for name, loss in losses.items()}
+        if not all(math.isfinite(value) for value in values.values()):
+            self.diverge(values)
+        self.optimizer.step()
+        self.step += 1
+        self.sums = {name: self.sums.get(name, 0.0) + value for name, value in values.items()}
+        if self.step % self.plan.steps_per_epoch == 0:
+            means = {name: total / self.plan.steps_per_epoch for name, total in self.sums.items()}
+            self.rows.append({"epoch": self.step // self.plan.steps_per_epoch, **means, **self.evaluated()})
+            self.sums = {}
+            if all(bool(torch.isfinite(p).all()) for p in _trainable(self.model)):
+                self.last_good = copy.deepcopy(self.model.state_dict())
+
+    def evaluated(self) -> Mapping[str, float]:
+        """Return the evaluator's figures, if there is one."""
+        return self.watch.evaluator(self.model) if self.watch.evaluator else {}
+
+    def diverge(self, losses: Mapping[str, float]) -> None:
+        """Go back to the last good epoch and say so."""
+        self.model.load_state_dict(self.last_good)
+        epoch = self.step // self.plan.steps_per_epoch
+        found = ", ".join(f"{name} = {value}" for name, value in losses.items())
+        error = Diverged(
+            "finite losses",
+            f"{found} at step {self.step}",
+            f"kept the state of epoch {epoch}; lower lr or the weights",
+        )
+        error.rows = tuple(self.rows)
+        raise error
+
+    def interrupt(self, checkpoints: Checkpoints | None) -> None:
+        """Save what there is, if there is a place for it, and stop."""
+        if checkpoints:
+            checkpoints.write(self.state())
+        kept = f"saved in {checkpoints.folder}" if checkpoints else "nothing saved, as no folder was given"
+        found = f"a request to stop after {self.step} ({kept})"
+        raise Interrupted(f"{self.plan.steps} steps", found, "the same command goes on from there")
+
+    def state(self) -> State:
+        """Return all that is needed to go on: theta, momentum, step, and the trajectory so far."""
+        tensors = {f"theta/{name}": value for name, value in self.model.state_dict().items()}
+        for name, p in self.model.named_parameters():
+            momentum = self.optimizer.state[p].get("momentum_buffer") if p.requires_grad else None
+            if momentum is not None:
+                tensors[f"momentum/{name}"] = momentum
+        return State(self.step, tensors, {"rows": self.rows, "sums": self.sums}, self.exact)
+
+    def restore(self, state: State) -> None:
+        """Become the run that wrote this state."""
+        theta = {
+            name.removeprefix("theta/"): t for name, t in state.tensors.items() if name.startswith("theta/")
+        }
+        self.model.load_state_dict(theta)
+        for name, p in self.model.named_parameters():
+            momentum = state.tensors.get(f"momentum/{name}")
+            if momentum is not None:
+                self.optimizer.state[p]["momentum_buffer"] = momentum.to(p.device)
+        self.step, self.exact = state.step, state.exact
+        self.rows, self.sums = list(state.log["rows"]), dict(state.log["sums"])
+
+
+def _trainable(model: nn.Module) -> list[nn.Parameter]:
+    return [p for p in model.parameters() if p.requires_grad]

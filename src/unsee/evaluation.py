@@ -1,0 +1,63 @@
+"""Judgement: a model on the four test sets. The only verb that ever holds all four."""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from unsee.answers import accuracy, answers
+from unsee.datasets import Dataset
+from unsee.errors import InputError
+from unsee.formulation import FourDatasets, FourSets, Pattern, pattern_of
+from unsee.networks import Truncated
+from unsee.scores import MARGIN, Accuracy, Scores
+
+
+def evaluate(
+    model: nn.Module,
+    four: FourDatasets | FourSets,
+    pattern: str | Pattern | None = None,
+    *,
+    old: "nn.Module | Scores | None" = None,
+    margin: float = MARGIN,
+) -> Scores:
+    """Judge a model on the test sets; with the old model, every arrow gets its verdict.
+
+    An arrow up is met at the old model's accuracy on D_r minus `margin`, an arrow down at 1/C.
+    """
+    sets = four.test if isinstance(four, FourDatasets) else four
+    present = {name: data for name, data in sets.present().items() if len(data)}
+    if not present:
+        raise InputError("at least one of the four sets", "none", "give D_r, D_f, D_f,clean or D_r,extra")
+    row = pattern_of(pattern) if pattern is not None else None
+    missing = [name for name in row.arrows if name not in present] if row else []
+    if row and missing:
+        wanted = f"{', '.join(row.arrows)} to judge Pattern {row.name} (Table 1)"
+        raise InputError(wanted, f"no {' and no '.join(missing)}", "give those sets too")
+    before = evaluate(old, sets, margin=margin) if isinstance(old, nn.Module) else old
+    given = {name: answers(model, data) for name, data in present.items()}
+    results = {name: _accuracy(given[name].argmax(1), data) for name, data in present.items()}
+    softmax = given["D_f"].mean(0).tolist() if "D_f" in given else []
+    truncated = model.label if isinstance(model, Truncated) else None
+    classes = next(iter(present.values())).classes
+    return Scores(results, tuple(softmax), classes, row, before, margin, truncated)
+
+
+def evaluator(
+    four: FourDatasets | FourSets, limit: int | None = None
+) -> Callable[[nn.Module], dict[str, float]]:
+    """Return a function that gives the accuracy on each test set, for a trajectory's rows.
+
+    With a `limit`, only the first so many samples of each set are used.
+    """
+    sets = (four.test if isinstance(four, FourDatasets) else four).present()
+    used = {
+        name: data if limit is None else data.subset(range(min(limit, len(data))))
+        for name, data in sets.items()
+    }
+    return lambda model: {name: accuracy(model, data) for name, data in used.items() if len(data)}
+
+
+def _accuracy(guesses: Tensor, data: Dataset) -> Accuracy:
+    right = guesses == data.y
+    by_class = {data.classes[c]: float(right[data.y == c].double().mean()) for c in data.y.unique().tolist()}
+    return Accuracy(int(right.sum()), len(data), by_class)

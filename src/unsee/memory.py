@@ -1,0 +1,126 @@
+"""Memory: what is kept of D when D is gone. Taken once, at training time, and shipped with the model.
+
+It holds sums and n rather than means, so that memories of two parts merge and a part subtracts:
+F over D minus F over D_f *is* F over D_r, although nobody knew D_f when the memory was taken.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from unsee import store
+from unsee.errors import InputError
+from unsee.fisher import fisher_sum
+from unsee.networks import identity
+from unsee.progress import bar
+
+DEFINITION = "diagonal Fisher: sum over samples of the squared gradient of each sample's cross entropy"
+
+# Two sums over the same samples in other batches differ by float32's rounding, never by more.
+_ROUNDING = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """The diagonal Fisher of one model over some data, as sums by parameter (float64) and n.
+
+    `model` is the hash of theta_old; `data` lists what went in (+) and what was taken out (-).
+    """
+
+    sums: Mapping[str, Tensor]
+    n: int
+    model: str
+    data: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise InputError(
+                "a memory of at least one sample", f"n = {self.n}", "remember the data that remains"
+            )
+        for name, values in self.sums.items():
+            if not bool(torch.isfinite(values).all()):
+                raise InputError("a finite Fisher", f"NaN or Inf in {name}", "take the memory anew")
+            if bool((values < 0).any()):
+                raise InputError("a Fisher of no negative entry", f"some in {name}", "take the memory anew")
+        if not any(bool(values.any()) for values in self.sums.values()):
+            raise InputError("a Fisher that is not all zero", "zeros", "the model's outputs may be constant")
+
+    def fisher(self) -> dict[str, Tensor]:
+        """Return F(theta_old)_ii by parameter: the sums divided by n."""
+        return {name: values / self.n for name, values in self.sums.items()}
+
+    def merge(self, other: "Memory") -> Self:
+        """Return the memory over both data, as if taken in one pass."""
+        self._check_same_model(other)
+        sums = {name: values + other.sums[name] for name, values in self.sums.items()}
+        return type(self)(sums, self.n + other.n, self.model, self.data + other.data)
+
+    def subtract(self, part: "Memory") -> Self:
+        """Return the memory without a part of its data: F(D) - F(D_f) = F(D_r)."""
+        self._check_same_model(part)
+        sums = {}
+        for name, values in self.sums.items():
+            rest = values - part.sums[name]
+            if bool((rest < -_ROUNDING * values).any()):
+                found = f"one whose share of {name} exceeds the whole"
+                raise InputError("a part of this memory's data", found, "subtract only what was remembered")
+            sums[name] = rest.clamp_min(0)
+        signs = {"+": "-", "-": "+"}
+        out = tuple(signs[entry[0]] + entry[1:] for entry in part.data)
+        return type(self)(sums, self.n - part.n, self.model, self.data + out)
+
+    def check(self, model: nn.Module) -> None:
+        """Refuse a model other than the one this memory was taken of."""
+        shapes = {name: p.shape for name, p in model.named_parameters() if p.requires_grad}
+        wrong = [f"{name} missing" for name in shapes if name not in self.sums]
+        wrong += [f"{name} unknown to the model" for name in self.sums if name not in shapes]
+        wrong += [
+            f"{name} of shape {tuple(self.sums[name].shape)} for {tuple(shape)}"
+            for name, shape in shapes.items()
+            if name in self.sums and self.sums[name].shape != shape
+        ]
+        if wrong:
+            raise InputError("a memory of this model", "; ".join(wrong[:3]), "take it anew with `remember`")
+        if identity(model) != self.model:
+            found = f"one of a model with other weights ({self.model[:12]})"
+            raise InputError(f"a memory of this model ({identity(model)[:12]})", found, "take it anew")
+
+    @property
+    def id(self) -> str:
+        """The SHA-256 of what is remembered."""
+        return store.digest(self.sums)
+
+    def save(self, path: Path | str) -> None:
+        """Write the memory as one safetensors file."""
+        about = {"n": self.n, "model": self.model, "data": list(self.data), "definition": DEFINITION}
+        store.write_tensors(path, self.sums, {"memory": about})
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read a memory that `save` wrote."""
+        sums, about = store.read_tensors(path)
+        if about.get("memory", {}).get("definition") != DEFINITION:
+            raise InputError(f"a memory at {path}", "something else", "take one with `unsee remember`")
+        memory: dict[str, Any] = about["memory"]
+        return cls(sums, memory["n"], memory["model"], tuple(memory["data"]))
+
+    def _check_same_model(self, other: "Memory") -> None:
+        if self.model != other.model or self.sums.keys() != other.sums.keys():
+            found = f"{self.model[:12]} and {other.model[:12]}"
+            raise InputError("two memories of one model", found, "take both of the same weights")
+
+
+def remember(model: nn.Module, data: Any, *, batch_size: int = 512, progress: bool = False) -> Memory:
+    """Take the memory of D that forgetting will lean on: F(theta_old), exact, for any module.
+
+    F_ii = |D|^-1 sum over (x, l) in D of (d L_cls(f_theta(x), l) / d theta_i)^2   (paper, eq. 7)
+
+    `data` is a Dataset or any map-style torch data set, read a batch at a time.
+    """
+    with bar("remembering" if progress else None, len(data)) as advance:
+        taken = fisher_sum(model, data, batch_size=batch_size, progress=advance)
+    return Memory(taken.sums, taken.n, identity(model), (f"+{taken.data}:{taken.n}",))

@@ -1,0 +1,246 @@
+"""The paper's ten-layer MLP, a small residual network, and what a model *is*: its hash, its file.
+
+A model maps samples in the data's own range (0..255 for images) to logits; `Standardise` is its
+first layer, so that T and the model see the same pixels.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unsee import store
+from unsee.datasets import Dataset
+from unsee.errors import InputError, UsageError
+from unsee.randomness import seeded
+
+
+class Standardise(nn.Module):
+    """Subtract the mean and divide by the deviation of each channel."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean).reshape(-1, 1, 1))
+        self.register_buffer("std", torch.tensor(std).reshape(-1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, C, H, W) to the same shape."""
+        return (x - self.mean) / self.std
+
+
+class NormalisedHardTanh(nn.Module):
+    """The paper's activation with s^2 = 0.125 and g = 1.0013 (supplement, Setting of Model).
+
+    phi(x) = clip(g x, -1/s, 1/s)
+
+    Departs from the paper: as printed, phi(x) = g sgn(x) where s g |x| >= 1, which jumps from 2.83
+    to 1.0013; the continuous form is the evident meaning. `printed=True` gives the printed one.
+
+    >>> NormalisedHardTanh()(torch.tensor([1.0, 5.0])).tolist()
+    [1.0012999773025513, 2.8284270763397217]
+    >>> NormalisedHardTanh(printed=True)(torch.tensor([1.0, 5.0])).tolist()
+    [1.0012999773025513, 1.0012999773025513]
+    """
+
+    g = 1.0013
+    s = 0.125**0.5
+
+    def __init__(self, *, printed: bool = False) -> None:
+        super().__init__()
+        self.printed = printed
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply phi to every entry."""
+        if self.printed:
+            return torch.where(self.s * self.g * x.abs() < 1, self.g * x, self.g * x.sign())
+        return F.hardtanh(self.g * x, -1 / self.s, 1 / self.s)
+
+
+class Network(nn.Sequential):
+    """A network of this module, which carries the words it was built from as `spec`."""
+
+    spec: dict[str, Any]
+
+
+def mlp(
+    shape: Sequence[int],
+    classes: int,
+    *,
+    depth: int = 10,
+    mean: Sequence[float] = (0.0,),
+    std: Sequence[float] = (1.0,),
+    printed: bool = False,
+    seed: int = 0,
+) -> Network:
+    """Build the paper's MLP: depth - 1 layers of d x d and one of d x C, d = the number of inputs.
+
+    Weights are orthogonal, uniformly drawn; biases 0; no normalisation layers.
+    """
+    d = int(torch.Size(shape).numel())
+    layers: list[nn.Module] = [Standardise(mean, std), nn.Flatten()]
+    for _ in range(depth - 1):
+        layers += [nn.utils.skip_init(nn.Linear, d, d), NormalisedHardTanh(printed=printed)]
+    model = Network(*layers, nn.utils.skip_init(nn.Linear, d, classes))
+    with seeded(seed, "mlp"):
+        for layer in model:
+            if isinstance(layer, nn.Linear):
+                nn.init.orthogonal_(layer.weight)
+                nn.init.zeros_(layer.bias)
+    model.spec = _spec("mlp", shape, classes, mean, std, depth=depth, printed=printed)
+    return model
+
+
+class ResidualBlock(nn.Module):
+    """x + two 3x3 convolutions with BatchNorm (He et al. 2016, arXiv 1512.03385)."""
+
+    def __init__(self, inner: int, outer: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inner, outer, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outer)
+        self.conv2 = nn.Conv2d(outer, outer, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outer)
+        straight = stride == 1 and inner == outer
+        self.skip = nn.Identity() if straight else nn.Conv2d(inner, outer, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, inner, H, W) to (n, outer, H / stride, W / stride)."""
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + self.skip(x))
+
+
+def resnet(
+    shape: Sequence[int],
+    classes: int,
+    *,
+    width: int = 32,
+    blocks: int = 2,
+    mean: Sequence[float] = (0.0,),
+    std: Sequence[float] = (1.0,),
+    seed: int = 0,
+) -> Network:
+    """Build a small residual network with BatchNorm: three stages of `blocks` blocks each."""
+    with seeded(seed, "resnet"):
+        layers: list[nn.Module] = [
+            Standardise(mean, std),
+            nn.Conv2d(shape[0], width, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+        ]
+        inner = width
+        for stage in range(3):
+            for block in range(blocks):
+                outer = width * 2**stage
+                layers.append(ResidualBlock(inner, outer, 2 if stage and not block else 1))
+                inner = outer
+        model = Network(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inner, classes))
+    model.spec = _spec("resnet", shape, classes, mean, std, width=width, blocks=blocks)
+    return model
+
+
+class Truncated(nn.Module):
+    """A model without the output of one class: argmax and softmax run over the remaining ones."""
+
+    def __init__(self, model: nn.Module, label: int) -> None:
+        super().__init__()
+        self.model, self.label = model, label
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Answer as the model does, the class's logit being minus infinity."""
+        y = self.model(x)
+        return y.index_fill(1, torch.tensor([self.label], device=y.device), float("-inf"))
+
+
+NETWORKS: dict[str, Callable[..., Network]] = {"mlp": mlp, "resnet": resnet}
+
+
+def network(name: str, data: Dataset, *, seed: int = 0, **options: Any) -> Network:
+    """Build the named network for this data: its shape, classes, and the mean and deviation of D."""
+    if name not in NETWORKS:
+        raise UsageError(f"one of {', '.join(NETWORKS)}", f"network {name!r}", "choose one of those")
+    if data.x.ndim != 4:
+        raise InputError("images (n, C, H, W)", f"{data}", "bring a network of your own from Python")
+    pixels = data.x.transpose(0, 1).flatten(1).double()
+    mean, std = pixels.mean(1).tolist(), pixels.std(1).clamp_min(1e-6).tolist()
+    return NETWORKS[name](data.x.shape[1:], len(data.classes), mean=mean, std=std, seed=seed, **options)
+
+
+def fresh(model: nn.Module, seed: int) -> nn.Module:
+    """Return a model of the same kind with newly drawn parameters: eta of random network distillation."""
+    spec = getattr(model, "spec", None)
+    if spec:
+        return NETWORKS[spec["network"]](**_arguments(spec), seed=seed)
+    eta = copy.deepcopy(model)
+    with seeded(seed, "eta"):
+        for name, module in eta.named_modules():
+            if next(module.parameters(recurse=False), None) is None:
+                continue
+            reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
+            if reset is None:
+                found = f"none in {name or type(module).__name__}"
+                raise InputError("reset_parameters in every module for RND", found, "add it, or use RLD")
+            reset()
+    return eta
+
+
+def identity(model: nn.Module) -> str:
+    """Return the SHA-256 of names, shapes, types and values of everything in the state dict."""
+    return store.digest(model.state_dict())
+
+
+def save(model: nn.Module, path: Path | str, **about: Any) -> None:
+    """Write a model of this module (or its truncation) as one safetensors file."""
+    spec = dict(getattr(model.model if isinstance(model, Truncated) else model, "spec", {}))
+    if isinstance(model, Truncated):
+        spec["truncated"] = model.label
+    store.write_tensors(path, model.state_dict(), {"spec": spec, **about})
+
+
+def load(path: Path | str) -> nn.Module:
+    """Read a model that `save` wrote; only the networks named in this module are ever built."""
+    tensors, about = store.read_tensors(path)
+    spec = dict(about.get("spec", {}))
+    truncated = spec.pop("truncated", None)
+    if spec.get("network") not in NETWORKS:
+        found = f"{spec.get('network', 'no name')!r} in {path}"
+        raise InputError(
+            f"one of {', '.join(NETWORKS)}", found, "load weights of your own network from Python"
+        )
+    model: nn.Module = NETWORKS[spec["network"]](**_arguments(spec))
+    setattr(model, "spec", spec)  # noqa: B010
+    model = model if truncated is None else Truncated(model, truncated)
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise InputError(
+            f"the weights of {spec['network']}", str(error).splitlines()[-1].strip(), "retrain"
+        ) from None
+    return model
+
+
+def device_of(name: str | None = None) -> torch.device:
+    """Return the device of that name, or an accelerator where there is one, else the CPU."""
+    if name in (None, "auto"):
+        found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        return found or torch.device("cpu")
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError):
+        raise UsageError("a device of this machine", f"{name!r}", "use --device cpu") from None
+
+
+def _spec(
+    name: str, shape: Sequence[int], classes: int, mean: Any, std: Any, **options: Any
+) -> dict[str, Any]:
+    plain = {"shape": list(shape), "classes": classes, "mean": list(mean), "std": list(std)}
+    return {"network": name, **plain, **options}
+
+
+def _arguments(spec: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in spec.items() if key != "network"}

@@ -1,0 +1,191 @@
+"""Image files as bytes: four formats, measured before they are decoded, and refused by name.
+
+Kept as they are: L and RGB. Converted: bilevel to grey; palettes, CMYK and YCbCr to RGB; whatever is
+transparent is laid over black. Refused, because 8 bits would lose what they hold: 16-bit and float
+images. Refused too, because one sample is one picture: animations.
+"""
+
+import math
+import os
+import unicodedata
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
+from torch import Tensor
+
+from unsee.errors import InputError, UnseeError
+
+FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
+MOST_PIXELS = 25_000_000
+_IMAGE = "a whole image, PNG, JPEG, BMP or WebP"
+_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp"}
+_INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, bidi and zero-width marks, halves of characters
+_GREY = {"1", "L", "LA"}
+_COLOUR = {"RGB", "RGBA", "P", "PA", "CMYK", "YCbCr"}
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """One image file, read: its pixels (C, H, W) and the name of its class."""
+
+    path: Path
+    pixels: Tensor
+    class_name: str
+
+
+def read_folder(
+    folder: Path, size: tuple[int, int] | None = None, *, root: Path | None = None
+) -> list[Picture]:
+    """Read a folder with one sub-folder for each class, class by class and file by file in order.
+
+    Hidden files are skipped. A link that leads out of the folder, or of `root` where that is given, is
+    refused, and so is whatever is no image in a class's folder.
+    """
+    if size and not (min(size) > 0 and math.prod(size) <= MOST_PIXELS):
+        raise InputError(f"size=(height, width) of 1 to {MOST_PIXELS:,} pixels", f"{size}", "choose another")
+    root = root or folder
+    _refuse_leaving(folder, root)
+    pictures = []
+    for name, sub_folder in sorted(_class_folders(folder, root).items()):
+        files = _entries(sub_folder, root)
+        if not files:
+            raise InputError(f"images in {shown(sub_folder)}", "none", "add some or remove that folder")
+        pictures += [Picture(file, read(file, size), name) for file in files]
+    return pictures
+
+
+def stacked(pictures: Sequence[Picture]) -> Tensor:
+    """Return the pictures as one tensor (n, C, H, W); grey ones among coloured ones become RGB."""
+    first = pictures[0]
+    channels = max(len(picture.pixels) for picture in pictures)
+    x = torch.empty(len(pictures), channels, *first.pixels.shape[1:], dtype=torch.uint8)
+    for row, picture in zip(x, pictures, strict=True):
+        if picture.pixels.shape[1:] != row.shape[1:]:
+            raise InputError(
+                f"images of {_measures(first)} like {shown(first.path)}",
+                f"{_measures(picture)} in {shown(picture.path)}",
+                "scale all of them with size=(height, width)",
+            )
+        row[:] = picture.pixels
+    return x
+
+
+def read(path: Path | str, size: tuple[int, int] | None = None) -> Tensor:
+    """Return one image file as uint8 (C, H, W), C being 1 if it is grey and 3 if not."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(_IMAGE, f"no file at {shown(path)}", "check the path")
+    if path.stat().st_size > 4 * MOST_PIXELS:
+        raise InputError(_IMAGE, f"{path.stat().st_size:,} bytes in {shown(path)}", "scale it down")
+    return torch.from_numpy(np.atleast_3d(pixels(path, shown(path), size))).permute(2, 0, 1)
+
+
+def pixels(file: Path | BinaryIO, name: str, size: tuple[int, int] | None = None) -> np.ndarray:
+    """Return an image as uint8, (H, W) or (H, W, 3), upright, scaled to `size` where that is given."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # metadata it cannot read
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(file, formats=FORMATS) as image:
+                _check(image, name)
+                flat = _flat(ImageOps.exif_transpose(image))
+                return np.array(flat.resize(size[::-1], Image.Resampling.BILINEAR) if size else flat)
+    except UnseeError:
+        raise
+    except UnidentifiedImageError:
+        raise InputError(_IMAGE, f"something else in {name}", "replace or remove that file") from None
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+        raise _too_large("far more", name) from None
+    except Exception as error:  # a decoder given an arbitrary file raises about anything
+        found = f"{str(error) or type(error).__name__} in {name}"
+        raise InputError(_IMAGE, found, "replace or remove that file") from None
+
+
+def class_name(name: str) -> str:
+    """Return a class's name in one spelling (NFC), unless it is empty, overlong or partly invisible.
+
+    >>> class_name("Ankle boot")
+    'Ankle boot'
+    """
+    name = unicodedata.normalize("NFC", name)
+    if not name.strip() or len(name) > 80 or any(unicodedata.category(c) in _INVISIBLE for c in name):
+        raise InputError(
+            "a class name of 1 to 80 visible characters",
+            f"{name[:80]!a} ({len(name)} characters)",
+            "rename it",
+        )
+    return name
+
+
+def shown(path: Path) -> str:
+    """Return a path for a message; a file's name must not steer the terminal it is printed on."""
+    return str(path) if str(path).isprintable() else ascii(str(path))
+
+
+def _class_folders(folder: Path, root: Path) -> dict[str, Path]:
+    found = {}
+    for entry in _entries(folder, root):
+        if entry.is_dir():
+            name = class_name(entry.name)
+            if name in found:
+                raise InputError("class names that differ", f"{name} in two spellings", "rename one")
+            found[name] = entry
+        elif entry.suffix.lower() in _SUFFIXES:
+            raise InputError(
+                "each image in the folder of its class", shown(entry), "move it to its class or remove it"
+            )
+    if not found:
+        raise InputError(f"one sub-folder for each class in {shown(folder)}", "none", "sort the images so")
+    return found
+
+
+def _entries(folder: Path, root: Path) -> list[Path]:
+    try:
+        entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    except OSError as error:
+        raise InputError(f"a folder at {shown(folder)}", f"{error.strerror}", "check the path") from None
+    for entry in entries:
+        _refuse_leaving(entry, root)
+    return entries
+
+
+def _refuse_leaving(path: Path, root: Path) -> None:
+    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+        raise InputError(
+            f"only what lies in {shown(root)}", f"a link out of it, {shown(path)}", "copy the file"
+        )
+
+
+def _measures(picture: Picture) -> str:
+    return "x".join(map(str, picture.pixels.shape[1:]))
+
+
+def _check(image: ImageFile.ImageFile, name: str) -> None:
+    """Refuse by the header alone, before anything is decoded."""
+    width, height = image.size
+    if not 0 < width * height <= MOST_PIXELS:
+        raise _too_large(f"{height}x{width}", name)
+    # Pillow opens PNGs of 16 bits a channel as RGB and drops the lower eight.
+    if image.mode not in _GREY | _COLOUR or (image.format == "PNG" and "16B" in str(image.tile)):
+        raise InputError("8 bits a channel", f"more in {name}", "convert it to 8 bits")
+    # A phone's JPEG may carry a preview as a second frame (MPO); that is no animation.
+    if image.format in ("PNG", "WEBP") and getattr(image, "is_animated", False):
+        raise InputError("one picture a file", f"an animation in {name}", "save its frames as files")
+
+
+def _too_large(found: str, name: str) -> InputError:
+    return InputError(f"an image of 1 to {MOST_PIXELS:,} pixels", f"{found} in {name}", "scale it down")
+
+
+def _flat(image: Image.Image) -> Image.Image:
+    mode = "L" if image.mode in _GREY else "RGB"
+    if image.has_transparency_data:
+        black = Image.new("RGBA", image.size, "black")
+        image = Image.alpha_composite(black, image.convert("RGBA"))
+    return image.convert(mode)

@@ -1,0 +1,138 @@
+"""Recipe: which terms, with which weights, for how long. The paper's own are here by name.
+
+Where the paper is silent (batch size, Pattern A's epochs, the labels of RLD in B and C, the data of
+Pattern A's Fisher) the values are ours, and `docs/decisions/` says why.
+"""
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+from unsee import store
+from unsee.errors import InputError, UsageError
+from unsee.formulation import Pattern
+
+FORGETTING = ("rld", "rnd", "none", "truncation")
+LABELS = ("others", "all")
+FISHER_OVER = ("D_r", "D")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """L = lambda_c L_c + lambda_f L_f + lambda_KL R, minimised by SGD with momentum.
+
+    >>> RECIPES["fashion-mnist/tile/B"].lambda_f
+    1.73782
+    """
+
+    name: str = "my recipe"
+    forgetting: str = "rld"
+    """L_f: rld, rnd, none, or truncation (which trains nothing)."""
+    lambda_c: float = 1.0
+    lambda_f: float = 1.0
+    lambda_kl: float = 1e5
+    lr: float = 1e-5
+    momentum: float = 0.9
+    batch_size: int = 128
+    epochs: int = 10
+    labels: str = "others"
+    """What RLD draws from: the classes that D_f does not have (others), or all."""
+    fisher_over: str = "D_r"
+    """R leans on the memory without D_f's share (D_r), or on the whole memory (D)."""
+
+    def __post_init__(self) -> None:
+        _one_of("forgetting", self.forgetting, FORGETTING)
+        _one_of("labels", self.labels, LABELS)
+        _one_of("fisher_over", self.fisher_over, FISHER_OVER)
+        for name in ("lambda_c", "lambda_f", "lambda_kl"):
+            _number(name, getattr(self, name), 0, math.inf)
+        _number("momentum", self.momentum, 0, 1)
+        _number("lr", self.lr, math.ulp(0.0), math.inf)
+        for name in ("batch_size", "epochs"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise InputError(f"a whole number of at least 1 as {name}", f"{value!r}", "change the recipe")
+
+    @classmethod
+    def from_dict(cls, words: Mapping[str, Any]) -> Self:
+        """Build a recipe from plain words; a word that is no field is an error with the nearest name."""
+        known = [field.name for field in fields(cls)]
+        for word in words:
+            if word not in known:
+                near = difflib.get_close_matches(word, known, 1, 0) or known
+                raise InputError("a field of a recipe", f"{word!r}", f"did you mean {near[0]!r}?".rstrip("?"))
+        return cls(**words)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read a recipe from a JSON file."""
+        words = store.read_json(path)
+        if not isinstance(words, dict):
+            raise InputError("a JSON object with a recipe's fields", type(words).__name__, f"mend {path}")
+        return cls.from_dict(words)
+
+    def save(self, path: Path | str) -> None:
+        """Write the recipe as a JSON file that `load` and `--recipe` take."""
+        store.write_json(path, asdict(self))
+
+
+def _one_of(field: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InputError(f"{field} to be one of {', '.join(choices)}", f"{value!r}", "change the recipe")
+
+
+def _number(field: str, value: Any, low: float, high: float) -> None:
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not (fits and low <= value < high):
+        least = "above 0" if low > 0 else "at least 0"
+        limit = "" if high == math.inf else f" and below {high:g}"
+        raise InputError(f"a number {least}{limit} as {field}", f"{value!r}", "change the recipe")
+
+
+def _table_s1() -> dict[str, Recipe]:
+    """Table S1 of the paper: learning rate, lambda_KL and lambda_f found by its cross-validations."""
+    rows = {
+        "fashion-mnist/line/B": (9.98300e-5, 4.11225e4, 1.28336),
+        "fashion-mnist/line/C": (4.37727e-5, 1.05762e5, 0.45574),
+        "fashion-mnist/tile/B": (9.98345e-5, 3.56290e4, 1.73782),
+        "fashion-mnist/tile/C": (5.18005e-5, 2.98540e5, 0.11402),
+        "cifar-10/line/B": (5.34807e-5, 1.10447e5, 0.28967),
+        "cifar-10/line/C": (4.43790e-5, 1.03453e5, 0.38355),
+        "cifar-10/tile/B": (2.57835e-5, 1.53585e5, 0.52451),
+        "cifar-10/tile/C": (3.04986e-5, 1.95065e5, 1.74012),
+        "cifar-10/color/B": (4.97583e-6, 3.00688e5, 1.81124),
+        "cifar-10/color/C": (6.58463e-6, 3.10743e5, 1.20910),
+    }
+    # In C, labels other than D_f's own would fight the arrow on D_f (docs/decisions/0005).
+    labels = {"B": "others", "C": "all"}
+    return {
+        name: Recipe(name, "rld", lr=lr, lambda_kl=lambda_kl, lambda_f=lambda_f, labels=labels[name[-1]])
+        for name, (lr, lambda_kl, lambda_f) in rows.items()
+    }
+
+
+RECIPES: dict[str, Recipe] = {
+    "pattern-a/rld": Recipe("pattern-a/rld", "rld", lambda_c=0.0, fisher_over="D"),
+    "pattern-a/rnd": Recipe("pattern-a/rnd", "rnd", lambda_c=0.0, fisher_over="D"),
+    "truncation": Recipe("truncation", "truncation", lambda_c=0.0, lambda_f=0.0, lambda_kl=0.0),
+    **_table_s1(),
+}
+
+_DEFAULTS = {"A": "pattern-a/rld", "B": "fashion-mnist/tile/B", "C": "fashion-mnist/tile/C"}
+
+
+def recipe_of(name: str | Path | Recipe | None, pattern: Pattern) -> Recipe:
+    """Return a recipe by name or from a file; without a name, the paper's for this pattern."""
+    if isinstance(name, Recipe):
+        return name
+    if name is None:
+        return RECIPES[_DEFAULTS[pattern.name]]
+    if str(name) in RECIPES:
+        return RECIPES[str(name)]
+    if Path(name).suffix == ".json":
+        return Recipe.load(name)
+    near = difflib.get_close_matches(str(name), RECIPES, 1, 0)
+    raise UsageError("a recipe's name or a .json file", f"{name!r}", f"the nearest name is {near[0]!r}")

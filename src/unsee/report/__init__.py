@@ -1,0 +1,1 @@
+"""Telling: pictures of what was forgotten and what it cost."""

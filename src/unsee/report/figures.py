@@ -1,0 +1,77 @@
+"""Pictures: what T does to an image, and how the four accuracies went while forgetting."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from unsee.datasets import Dataset
+from unsee.descent import Row
+from unsee.formulation import SETS, Pattern
+from unsee.scores import PRINTED
+from unsee.store import write_bytes
+from unsee.transforms import Transform
+
+# Okabe and Ito's colours, told apart by readers of every colour vision; markers say it again.
+COLORS = {"D_r": "#0072B2", "D_f": "#999999", "D_f_clean": "#009E73", "D_r_extra": "#D55E00"}
+MARKERS = {"D_r": "o", "D_f": "x", "D_f_clean": "s", "D_r_extra": "^"}
+
+
+def save(figure: Figure, path: Path | str) -> None:
+    """Write a figure as PNG or SVG, by the ending of the path, whole or not at all."""
+    data = io.BytesIO()
+    figure.savefig(data, format=Path(path).suffix[1:], dpi=150)
+    write_bytes(path, data.getvalue())
+
+
+def story(clean: Dataset, T: Transform, pattern: Pattern, trajectory: Sequence[Row]) -> Figure:
+    """Draw images without and with T above the accuracies per epoch: what was forgotten, and how."""
+    figure = Figure(figsize=(8, 5.6), layout="constrained")
+    grid = figure.add_gridspec(2, 1, height_ratios=(2, 3))
+    axes = figure.add_subfigure(grid[0]).subplots(2, 6)
+    shown = clean.subset(np.linspace(0, len(clean) - 1, 6).astype(int))
+    for top, bottom, before, after in zip(axes[0], axes[1], shown.x, T(shown).x, strict=True):
+        _image(top, before)
+        _image(bottom, after)
+    axes[0][0].set_ylabel("clean")
+    axes[1][0].set_ylabel("with T")
+    accuracies(figure.add_subfigure(grid[1]).subplots(), pattern, trajectory)
+    return figure
+
+
+def accuracies(axes: Axes, pattern: Pattern, trajectory: Sequence[Row]) -> None:
+    """Draw the accuracy on each of the four sets over the epochs, with the pattern's arrows."""
+    for name in SETS:
+        points = [(row["epoch"], row[name]) for row in trajectory if name in row]
+        if points:
+            arrow = pattern.arrows.get(name, "")
+            label = f"{PRINTED[name]} {arrow}".rstrip()
+            style = "-" if arrow else ":"
+            axes.plot(
+                *zip(*points, strict=True), style, color=COLORS[name], marker=MARKERS[name], label=label
+            )
+    axes.set(xlabel="epoch of forgetting", ylabel="accuracy (test)", ylim=(-0.03, 1.03))
+    axes.set_title(f"Pattern {pattern.name}: forget {pattern.forgets}", loc="left", fontsize=10)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+
+
+def gallery(image: Tensor, transforms: Sequence[Transform | None]) -> Figure:
+    """Draw one image under several T, None being the image as it is (the paper's Figure 2)."""
+    figure = Figure(figsize=(1.7 * len(transforms), 2), layout="constrained")
+    for axes, T in zip(np.atleast_1d(figure.subplots(1, len(transforms))), transforms, strict=True):
+        _image(axes, image if T is None else T.pixels(image[None].clone())[0])
+        axes.set_title("no T" if T is None else T.name.split("(")[0], fontsize=10)
+    return figure
+
+
+def _image(axes: Axes, x: Tensor) -> None:
+    picture = x.squeeze(0) if x.shape[0] == 1 else x.movedim(0, -1)
+    axes.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=255)
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)

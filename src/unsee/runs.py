@@ -1,0 +1,29 @@
+"""A run's folder: the model, and one JSON file that says what was run, on what, and what came out."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unsee import __version__, networks, store
+from unsee.forgetting import Forgotten
+from unsee.scores import Scores
+
+
+def write_run(folder: Path | str, result: Forgotten, scores: Scores | None) -> dict[str, Any]:
+    """Write `model.safetensors` and `run.json`; return what the latter says."""
+    folder = Path(folder)
+    if hasattr(result.model, "spec") or isinstance(result.model, networks.Truncated):
+        networks.save(result.model, folder / "model.safetensors")
+    words = {
+        "unsee": __version__,
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "bit_exact": result.exact,
+        "inputs": result.identity,
+        "model": networks.identity(result.model),
+        "trajectory": list(result.trajectory),
+        "scores": scores.to_dict() if scores else None,
+    }
+    store.write_json(folder / "run.json", words)
+    return words

@@ -1,0 +1,231 @@
+"""Where data comes from: the package itself, the cache, folders of images, and .npz files.
+
+Only `fetch` reaches for the network; everything else opens what is there.
+"""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unsee.archives import npz_arrays
+from unsee.datasets import MOST_CLASSES, Dataset
+from unsee.errors import InputError, StoreError, UsageError
+from unsee.fetching import fetch as fetch
+from unsee.pictures import Picture, class_name, read_folder, stacked
+from unsee.published import BUNDLED, CIFAR_10, FASHION_MNIST, Arrays, Published, cache_path, cached
+
+TEST_FRACTION = 0.2
+_BUNDLED_PATH = Path(__file__).parent / "bundled" / "fashion-mnist-7000.npz"
+_ARRAYS = {"x_train", "y_train", "x_test", "y_test", "x", "y", "classes"}
+
+
+@dataclass(frozen=True, eq=False)
+class TrainTest:
+    """A source: what one trains on and what one judges with, kept apart."""
+
+    train: Dataset
+    test: Dataset
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A named source as `unsee data list` shows it."""
+
+    name: str
+    what: str
+    present: bool
+    where: Path
+    samples: int
+
+
+def bundled() -> TrainTest:
+    """Return the data in the package: 6,000 + 1,000 genuine images of Fashion-MNIST.
+
+    >>> bundled().train
+    Dataset('bundled, train', 6,000 samples of 1x28x28, 10 classes)
+    """
+    arrays = {name: torch.from_numpy(array) for name, array in npz_arrays(_BUNDLED_PATH, _ARRAYS).items()}
+    arrays = BUNDLED.check(arrays, where=f"in {_BUNDLED_PATH}", do="install unsee again", error=StoreError)
+    return _of_published(BUNDLED, arrays)
+
+
+def fashion_mnist() -> TrainTest:
+    """Return Fashion-MNIST, 60,000 + 10,000 images, from the cache."""
+    return _of_published(FASHION_MNIST, cached(FASHION_MNIST))
+
+
+def cifar_10() -> TrainTest:
+    """Return CIFAR-10, 50,000 + 10,000 images, from the cache."""
+    return _of_published(CIFAR_10, cached(CIFAR_10))
+
+
+def image_folder(path: Path | str, size: tuple[int, int] | None = None) -> TrainTest:
+    """Return the images of a folder that has one sub-folder for each class, named after it.
+
+    If there are train/ and test/, they are the two parts; otherwise a fifth of each class becomes the
+    test part, the same fifth every time. Images of several sizes need `size`, to which all are then
+    scaled (bilinear, without keeping their proportions).
+    """
+    path = Path(path)
+    if not all((path / part).is_dir() for part in ("train", "test")):
+        return _split(_of_pictures(read_folder(path, size), (), path))
+    train, test = (read_folder(path / part, size, root=path) for part in ("train", "test"))
+    both = _of_pictures(train + test, _names(train), path)
+    rows = np.arange(len(both))
+    return TrainTest(
+        both.subset(rows[: len(train)], f"{both.name}, train"),
+        both.subset(rows[len(train) :], f"{both.name}, test"),
+    )
+
+
+def npz(path: Path | str) -> TrainTest:
+    """Return x_train, y_train, x_test and y_test of an .npz file, or x and y, then split as a folder is.
+
+    Samples are bytes or floats: (n, H, W), (n, C, H, W), (n, H, W, C) where C is 1 or 3, or (n, d) for
+    a table. An array `classes` may name the classes.
+    """
+    path = Path(path)
+    arrays = npz_arrays(path, _ARRAYS)
+    if not {"x_train", "x_test"} & arrays.keys():
+        return _split(_of_arrays(arrays, "", path))
+    return TrainTest(_of_arrays(arrays, "_train", path), _of_arrays(arrays, "_test", path))
+
+
+def images(
+    path: Path | str, classes: Sequence[str] | None = None, size: tuple[int, int] | None = None
+) -> Dataset:
+    """Return one set, such as D_f: a folder with a sub-folder for each class, or an .npz with x and y.
+
+    With `classes` (the model's, say) the names found must be among these and take their labels.
+    """
+    path, classes = Path(path), tuple(class_name(name) for name in classes or ())
+    if path.is_dir():
+        return _of_pictures(read_folder(path, size), classes, path)
+    if not path.exists():
+        raise InputError(f"a folder or an .npz file at {path}", "none", "check the path")
+    arrays = npz_arrays(path, _ARRAYS)
+    data = _of_arrays(arrays, "", path)
+    if classes and "classes" in arrays:
+        y = _labels([data.classes[label] for label in data.y.tolist()], classes, data.name)
+        return Dataset(data.x, y, classes, name=data.name)
+    return Dataset(data.x, data.y, classes or data.classes, name=data.name)
+
+
+def open_source(name_or_path: str) -> TrainTest:
+    """Return the source of that name, or the folder of images or .npz file at that path.
+
+    A folder named like a source is written with its path: ./bundled.
+    """
+    if name_or_path in _NAMED:
+        return _NAMED[name_or_path]()
+    path = Path(name_or_path).expanduser()
+    if path.is_dir():
+        return image_folder(path)
+    if path.suffix == ".npz":
+        return npz(path)
+    near = difflib.get_close_matches(name_or_path, _NAMED, 1)
+    raise UsageError(
+        f"{', '.join(_NAMED)}, a folder or an .npz file",
+        ascii(name_or_path),
+        f"try {near[0]}" if near else "check the path",
+    )
+
+
+_NAMED = {"bundled": bundled, "fashion-mnist": fashion_mnist, "cifar-10": cifar_10}
+
+
+def listing() -> list[Listed]:
+    """Return the named sources and whether each is at hand."""
+    rows = [
+        (BUNDLED, _BUNDLED_PATH),
+        (FASHION_MNIST, cache_path(FASHION_MNIST)),
+        (CIFAR_10, cache_path(CIFAR_10)),
+    ]
+    return [Listed(p.name, p.what, path.is_file(), path, sum(p.counts)) for p, path in rows]
+
+
+def _of_published(published: Published, arrays: Arrays) -> TrainTest:
+    train, test = (
+        Dataset(arrays[f"x_{part}"], arrays[f"y_{part}"], published.classes, name=f"{published.name}, {part}")
+        for part in ("train", "test")
+    )
+    return TrainTest(train, test)
+
+
+def _of_pictures(pictures: list[Picture], classes: tuple[str, ...], path: Path) -> Dataset:
+    classes = classes or _names(pictures)
+    y = _labels([picture.class_name for picture in pictures], classes, str(path))
+    return Dataset(stacked(pictures), y, classes, name=path.resolve().name)
+
+
+def _names(pictures: list[Picture]) -> tuple[str, ...]:
+    return tuple(sorted({picture.class_name for picture in pictures}))
+
+
+def _labels(names: list[str], classes: tuple[str, ...], where: str) -> Tensor:
+    if unknown := sorted(set(names) - set(classes)):
+        raise InputError(
+            f"the classes {', '.join(classes)} in {where}", ", ".join(unknown), "rename or remove those"
+        )
+    label = {name: label for label, name in enumerate(classes)}
+    return torch.tensor([label[name] for name in names])
+
+
+def _split(data: Dataset) -> TrainTest:
+    train, test = data.split(TEST_FRACTION)
+    if not len(test):
+        raise InputError(
+            f"three samples of a class or more in {data.name}, to keep one for the test",
+            "fewer of each",
+            "add samples or a test part",
+        )
+    return TrainTest(train.with_(name=f"{data.name}, train"), test.with_(name=f"{data.name}, test"))
+
+
+def _of_arrays(arrays: dict[str, np.ndarray], suffix: str, path: Path) -> Dataset:
+    """Make a data set of x and y, of x_train and y_train, or of x_test and y_test."""
+    if not {f"x{suffix}", f"y{suffix}"} <= arrays.keys():
+        raise InputError(
+            f"x{suffix} and y{suffix} in {path}",
+            ", ".join(sorted(arrays)) or "no array of such a name",
+            "save both under these names",
+        )
+    x, y = arrays[f"x{suffix}"], arrays[f"y{suffix}"]
+    name = path.resolve().name + suffix.replace("_", ", ")
+    if x.ndim < 2 or not x.size or not (x.dtype == np.uint8 or x.dtype.kind == "f"):
+        found = f"x{suffix} of shape {x.shape} and type {x.dtype}"
+        raise InputError(f"one or more samples of bytes or floats in {name}", found, "convert them")
+    if y.dtype.kind not in "iu":
+        raise InputError(f"whole numbers as labels in {name}", f"y{suffix} of type {y.dtype}", "convert them")
+    samples = _channels_first(x if x.dtype == np.uint8 else x.astype(np.float32))
+    return Dataset(
+        torch.tensor(samples), torch.tensor(y.astype(np.int64)), _class_names(arrays, name), name=name
+    )
+
+
+def _channels_first(x: np.ndarray) -> np.ndarray:
+    if x.ndim == 3:
+        return x[:, None]
+    last = x.ndim == 4 and x.shape[3] in (1, 3) and x.shape[1] not in (1, 3)
+    return np.moveaxis(x, 3, 1) if last else x
+
+
+def _class_names(arrays: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
+    """Return the names in `classes`, or a number for each label up to the highest of all parts."""
+    if "classes" in arrays:
+        names = tuple(class_name(str(each)) for each in arrays["classes"].flat)
+        if arrays["classes"].dtype.kind != "U" or len(set(names)) < len(names):
+            raise InputError(f"class names, each once, as classes in {name}", str(names[:5]), "rename them")
+        return names
+    labels = [y for part, y in arrays.items() if part[0] == "y" and y.size and y.dtype.kind in "iu"]
+    highest = max((int(y.max()) for y in labels), default=0)
+    if highest >= MOST_CLASSES:
+        raise InputError(
+            f"labels below {MOST_CLASSES:,} in {name}", f"{highest}", "number the classes from 0"
+        )
+    return tuple(str(label) for label in range(max(highest, 0) + 1))

@@ -1,0 +1,69 @@
+"""Train a network on D: the pretrained state from which forgetting starts."""
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unsee import networks
+from unsee.answers import as_input
+from unsee.checkpoint import Checkpoints
+from unsee.datasets import Dataset
+from unsee.descent import Plan, Row, Watch, descend
+from unsee.randomness import cycle
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained model, how the training went, and whether it is bit-exact after a resumption."""
+
+    model: nn.Module
+    trajectory: tuple[Row, ...]
+    identity: dict[str, Any]
+    exact: bool = True
+
+
+def train(
+    model: nn.Module,
+    data: Dataset,
+    *,
+    epochs: int = 5,
+    lr: float = 0.01,
+    momentum: float = 0.9,
+    batch_size: int = 128,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    folder: Path | str | None = None,
+    evaluator: Callable[[nn.Module], Mapping[str, float]] | None = None,
+    stop: Callable[[], bool] | None = None,
+    progress: bool = False,
+) -> Trained:
+    """Train a copy of `model` on `data` by SGD with momentum and cross entropy.
+
+    With a `folder`, the same call goes on after a kill and ends in the same bits.
+    """
+    plan = Plan(lr, momentum, epochs, len(data), batch_size)
+    identity = {
+        "model": networks.identity(model),
+        "data": data.fingerprint,
+        "plan": asdict(plan),
+        "seed": seed,
+    }
+    new = copy.deepcopy(model).to(device)
+
+    def gradients(step: int) -> dict[str, Tensor]:
+        rows = torch.as_tensor(cycle(seed, "D", len(data), *plan.span(step)))
+        new.train()
+        loss = F.cross_entropy(new(as_input(data.x[rows], new)), data.y[rows].to(device))
+        loss.backward()
+        return {"L_cls": loss.detach()}
+
+    checkpoints = Checkpoints(Path(folder), identity) if folder else None
+    watch = Watch(evaluator, stop, "training" if progress else None)
+    rows, exact = descend(new, gradients, plan, watch=watch, checkpoints=checkpoints)
+    return Trained(new.eval().to("cpu"), rows, identity, exact)

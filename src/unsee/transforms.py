@@ -1,0 +1,171 @@
+"""T, the map that adds the information to be forgotten: line, tile, color as in the paper, and yours.
+
+T acts on pixels before standardisation. It knows the range it was made for and refuses another one:
+255 put into an image of 0..1 would be no tile but an explosion.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unsee.datasets import PIXELS, Dataset
+from unsee.errors import InputError
+from unsee.store import digest
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A named map of a batch of samples to a new batch of the same shape; labels stay the true ones.
+
+    `name` is T's identity: it says all that `pixels` depends on.
+    """
+
+    name: str
+    pixels: Callable[[Tensor], Tensor]
+    value_range: tuple[float, float] | None = None
+
+    def __call__(self, data: Dataset) -> Dataset:
+        """Return the data with the information added to every sample."""
+        if self.value_range is not None and data.value_range != self.value_range:
+            raise InputError(
+                f"values {_span(self.value_range)} for T = {self.name}",
+                f"{_span(data.value_range)} in {data.name}",
+                "rescale the data or make T with value_range=(low, high)",
+            )
+        x = self.pixels(data.x.clone())
+        if not isinstance(x, Tensor) or x.shape != data.x.shape or x.dtype != data.x.dtype:
+            found = f"{tuple(x.shape)} {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
+            wanted = f"{tuple(data.x.shape)} {data.x.dtype} from T = {self.name}"
+            raise InputError(wanted, found, "let T keep the shape and type of the samples")
+        return data.with_(x=x, name=f"{self.name}({data.name})")
+
+    def then(self, other: "Transform") -> "Transform":
+        """Return this map followed by the other.
+
+        >>> line().then(tile()).name
+        'line + tile'
+        """
+        ranges = {r for r in (self.value_range, other.value_range) if r is not None}
+        if len(ranges) > 1:
+            found = f"{self.name} for {_span(self.value_range)}, {other.name} for {_span(other.value_range)}"
+            raise InputError("maps for one value range", found, "make both for the same range")
+        both = Transform(f"{self.name} + {other.name}", lambda x: other.pixels(self.pixels(x)))
+        return replace(both, value_range=ranges.pop() if ranges else None)
+
+
+def line(*, value_range: tuple[float, float] = PIXELS) -> Transform:
+    """Set a 4 x 1 area in the middle of the left side to the brightest value (paper: Line)."""
+
+    def pixels(x: Tensor) -> Tensor:
+        middle = _height_and_width(x, "line", 4)[0] // 2
+        x[..., middle - 2 : middle + 2, 0] = value_range[1]
+        return x
+
+    return Transform(_named("line", value_range), pixels, value_range)
+
+
+def tile(*, value_range: tuple[float, float] = PIXELS) -> Transform:
+    """Set 4 x 4 squares, at offset 2 and step 8, to the brightest value (paper: Tile).
+
+    >>> int((tile().pixels(torch.zeros(1, 1, 28, 28)) > 0).sum()) == 9 * 16
+    True
+    """
+
+    def pixels(x: Tensor) -> Tensor:
+        height, width = _height_and_width(x, "tile", 6)
+        for row in range(2, height - 3, 8):
+            for column in range(2, width - 3, 8):
+                x[..., row : row + 4, column : column + 4] = value_range[1]
+        return x
+
+    return Transform(_named("tile", value_range), pixels, value_range)
+
+
+def color(*, value_range: tuple[float, float] = PIXELS) -> Transform:
+    """Set B to the mean of R, G and B, and R and G to zero (paper: Color)."""
+
+    def pixels(x: Tensor) -> Tensor:
+        if x.ndim != 4 or x.shape[1] != 3:
+            raise InputError(
+                "RGB images for T = color", f"shape {tuple(x.shape)}", "use line, tile or a patch"
+            )
+        blue = x.float().mean(1)
+        x[:, :2] = 0
+        x[:, 2] = blue.round().to(x.dtype) if not x.is_floating_point() else blue
+        return x
+
+    return Transform(_named("color", value_range), pixels, value_range)
+
+
+def patch(image: Any, row: int, column: int, *, value_range: tuple[float, float] = PIXELS) -> Transform:
+    """Paste an image (C, h, w) with its top left corner at (row, column); a 1-channel one on all channels."""
+    pasted = _picture(image, "patch")
+
+    def pixels(x: Tensor) -> Tensor:
+        height, width = _height_and_width(x, "patch", 1)
+        _, h, w = pasted.shape
+        if row < 0 or column < 0 or row + h > height or column + w > width:
+            where = f"rows {row}..{row + h} and columns {column}..{column + w}"
+            raise InputError(f"a patch within {height} x {width} pixels", where, "move or shrink it")
+        x[..., row : row + h, column : column + w] = pasted.to(x.dtype)
+        return x
+
+    return Transform(_named(f"patch({_hash(pasted)}, {row}, {column})", value_range), pixels, value_range)
+
+
+def blend(image: Any, alpha: float, *, value_range: tuple[float, float] = PIXELS) -> Transform:
+    """Mix an image of the samples' size into each: (1 - alpha) x + alpha image (Chen et al. 2017)."""
+    mixed = _picture(image, "blend")
+    if not 0 < alpha <= 1:
+        raise InputError("alpha above 0 and at most 1", f"{alpha}", "choose a share such as 0.2")
+
+    def pixels(x: Tensor) -> Tensor:
+        if mixed.shape[-2:] != x.shape[-2:] or mixed.shape[0] not in (1, x.shape[1]):
+            found = f"one of {tuple(mixed.shape)} for samples of {tuple(x.shape[1:])}"
+            raise InputError("an image of the samples' size", found, "resize it")
+        y = (1 - alpha) * x.float() + alpha * mixed.float()
+        return y.to(x.dtype) if x.is_floating_point() else y.round().to(x.dtype)
+
+    return Transform(_named(f"blend({_hash(mixed)}, {alpha:g})", value_range), pixels, value_range)
+
+
+def custom(pixels: Callable[[Tensor], Tensor], name: str) -> Transform:
+    """Make a T of any callable from a batch to a batch; `name` is what results will call it.
+
+    >>> darker = custom(lambda x: x // 2, "darker")
+    """
+    return Transform(name, pixels)
+
+
+def _span(value_range: tuple[float, float] | None) -> str:
+    return "of no known range" if value_range is None else f"in {value_range[0]:g}..{value_range[1]:g}"
+
+
+def _named(name: str, value_range: tuple[float, float]) -> str:
+    return name if value_range == PIXELS else f"{name}[{value_range[0]:g}..{value_range[1]:g}]"
+
+
+def _height_and_width(x: Tensor, name: str, least: int) -> tuple[int, int]:
+    if x.ndim != 4 or min(x.shape[-2:]) < least:
+        found = f"samples of shape {tuple(x.shape[1:])}"
+        raise InputError(
+            f"images (C, H, W) of at least {least} pixels for T = {name}", found, "use another T"
+        )
+    return x.shape[-2], x.shape[-1]
+
+
+def _picture(image: Any, name: str) -> Tensor:
+    picture = torch.as_tensor(np.asarray(image) if not isinstance(image, Tensor) else image)
+    picture = picture[None] if picture.ndim == 2 else picture
+    if picture.ndim != 3 or picture.numel() == 0:
+        found = f"shape {tuple(picture.shape)}"
+        raise InputError(f"an image (C, h, w) or (h, w) for {name}", found, "reshape it")
+    return picture
+
+
+def _hash(picture: Tensor) -> str:
+    return digest({"": picture})[:12]

@@ -1,0 +1,29 @@
+from unsee.formulation import TABLE_1
+from unsee.report import figures
+from unsee.transforms import color, line, tile
+
+ROWS = [
+    {"epoch": e, "D_r": 0.9 - e / 10, "D_f": 0.1, "D_f_clean": e / 2, "D_r_extra": 0.3} for e in (0, 1, 2)
+]
+
+
+def test_the_story_has_six_pairs_and_four_lines(tmp_path, four):
+    figure = figures.story(four.test.D_r, tile(), TABLE_1["B"], ROWS)
+    pictures, curves = figure.subfigs
+    assert len(pictures.axes) == 12
+    assert (pictures.axes[0].images[0].get_array() != pictures.axes[6].images[0].get_array()).any()
+    (axes,) = curves.axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "D_r ↑", "D_f", "D_f,clean ↑", "D_r,extra ↑",
+    ]  # fmt: skip
+    assert axes.lines[0].get_ydata().tolist() == [0.9, 0.8, 0.7]
+    figures.save(figure, tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes()[:4] == b"\x89PNG"
+    figures.save(figure, tmp_path / "x.svg")
+    assert b"<svg" in (tmp_path / "x.svg").read_bytes()
+
+
+def test_the_gallery_shows_one_image_under_each_T(four):
+    image = four.test.D_r.x[0].expand(3, 14, 14)
+    figure = figures.gallery(image, [None, line(), tile(), color()])
+    assert [axes.get_title() for axes in figure.axes] == ["no T", "line", "tile", "color"]

@@ -1,0 +1,53 @@
+import pytest
+import torch
+from torch import nn
+
+from unsee.answers import accuracy, answers, as_input, check_fit
+from unsee.datasets import Dataset
+from unsee.errors import InputError
+
+
+def test_samples_take_the_models_type_and_tokens_stay():
+    model = nn.Linear(2, 2).double()
+    assert as_input(torch.zeros(1, 2, dtype=torch.uint8), model).dtype == torch.float64
+    assert as_input(torch.zeros(1, 2, dtype=torch.long), model).dtype == torch.int64
+
+
+def test_answers_are_softmax_in_eval_mode_and_the_mode_is_restored(data):
+    model = nn.Sequential(nn.Flatten(), nn.Dropout(0.9), nn.Linear(196, 10)).train()
+    first, second = answers(model, data.test), answers(model, data.test)
+    assert torch.equal(first, second)
+    assert torch.allclose(first.sum(1), torch.ones(len(data.test)))
+    assert model.training
+    assert accuracy(model, data.test) == float((first.argmax(1) == data.test.y).double().mean())
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (nn.Sequential(nn.Flatten(), nn.Linear(196, 4)), "every class, found 4 for 10 classes"),
+        (nn.Linear(7, 10), "data that the model takes"),
+        (nn.Conv2d(1, 10, 3), r"logits of shape \(n, C\)"),
+    ],
+)
+def test_data_and_model_that_do_not_fit(model, message, data):
+    with pytest.raises(InputError, match=message):
+        check_fit(model, data.test)
+
+
+def test_more_outputs_than_classes_are_fine(data):
+    check_fit(nn.Sequential(nn.Flatten(), nn.Linear(196, 12)), data.test)
+
+
+def test_answers_that_vary_are_refused(data):
+    class Noisy(nn.Linear):
+        def forward(self, x):
+            return super().forward(x.flatten(1)) + torch.rand(1)
+
+    with pytest.raises(InputError, match="answers the same sample alike"):
+        check_fit(Noisy(196, 10), data.test)
+
+
+def test_empty_data_of_right_shape():
+    data = Dataset(torch.zeros(0, 1, 14, 14), torch.zeros(0, dtype=torch.long), ("a", "b"))
+    assert len(data) == 0

@@ -1,0 +1,79 @@
+import pytest
+import torch
+from torch import nn
+
+from unsee.checkpoint import Checkpoints
+from unsee.descent import Plan, Watch, descend
+from unsee.errors import Diverged, Interrupted
+
+
+def parabola(model, scale=1.0):
+    def gradients(step):
+        loss = scale * model.weight.square().sum()
+        loss.backward()
+        return {"L": loss.detach()}
+
+    return gradients
+
+
+def line():
+    model = nn.Linear(3, 1, bias=False)
+    nn.init.ones_(model.weight)
+    return model
+
+
+def test_it_is_sgd_with_momentum():
+    model, twin = line(), line()
+    plan = Plan(lr=0.05, momentum=0.9, epochs=2, n=10, batch_size=4)
+    rows, exact = descend(model, parabola(model), plan)
+    velocity = torch.zeros_like(twin.weight)
+    with torch.no_grad():
+        for _ in range(plan.steps):
+            velocity = 0.9 * velocity + 2 * twin.weight
+            twin.weight -= 0.05 * velocity
+    assert torch.allclose(model.weight, twin.weight, atol=1e-7)
+    assert exact
+    assert [row["epoch"] for row in rows] == [0, 1, 2]
+    assert rows[1]["L"] > rows[2]["L"]
+
+
+def test_the_evaluator_fills_the_rows():
+    model = line()
+    watch = Watch(evaluator=lambda m: {"D_r": m.weight.sum().item()})
+    rows, _ = descend(model, parabola(model), Plan(0.05, 0.0, 2, 4, 4), watch=watch)
+    assert rows[0] == {"epoch": 0, "D_r": 3.0}
+    assert rows[2]["D_r"] == model.weight.sum().item()
+
+
+def test_divergence_goes_back_to_the_last_good_epoch():
+    model = line()
+    plan = Plan(lr=1e8, momentum=0.9, epochs=50, n=3, batch_size=1)
+    with pytest.raises(Diverged, match="kept the state of epoch") as caught:
+        descend(model, parabola(model), plan)
+    assert torch.isfinite(model.weight).all()
+    assert caught.value.exit_code == 6
+    assert caught.value.rows[-1]["epoch"] == int(str(caught.value).split("epoch ")[1].split(";")[0])
+
+
+def test_a_request_to_stop_saves_and_the_same_call_goes_on(tmp_path):
+    plan = Plan(lr=0.01, momentum=0.9, epochs=4, n=10, batch_size=3)
+    whole, broken = line(), line()
+    expected, _ = descend(whole, parabola(whole), plan)
+    asked = iter([False] * 6 + [True])
+    run = Checkpoints(tmp_path, {"seed": 0}, seconds=1e9)
+    with pytest.raises(Interrupted, match="a request to stop after 7"):
+        descend(broken, parabola(broken), plan, watch=Watch(stop=lambda: next(asked)), checkpoints=run)
+    again = line()
+    rows, exact = descend(again, parabola(again), plan, checkpoints=Checkpoints(tmp_path, {"seed": 0}))
+    assert torch.equal(again.weight, whole.weight)
+    assert rows == expected
+    assert exact
+    finished = line()
+    assert descend(finished, None, plan, checkpoints=Checkpoints(tmp_path, {"seed": 0})) == (rows, True)
+    assert torch.equal(finished.weight, whole.weight)
+
+
+def test_stopping_without_a_folder_says_so():
+    model = line()
+    with pytest.raises(Interrupted, match="nothing saved, as no folder was given"):
+        descend(model, parabola(model), Plan(0.01, 0.9, 4, 10, 3), watch=Watch(stop=lambda: True))

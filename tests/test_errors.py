@@ -1,0 +1,16 @@
+from unsee import errors
+
+
+def test_the_drawing_on_top_lists_every_error_with_its_code():
+    drawn = {
+        line.split()[1]: int(line.split()[2])
+        for line in errors.__doc__.splitlines()
+        if line[:2] in ("├─", "└─")
+    }
+    assert drawn == {kind.__name__: kind.exit_code for kind in errors.UnseeError.__subclasses__()}
+
+
+def test_the_three_parts_read_as_one_sentence():
+    error = errors.InputError("a", "b", "c")
+    assert str(error) == "Expected a, found b: c."
+    assert (error.expected, error.found, error.do) == ("a", "b", "c")

@@ -1,0 +1,67 @@
+import json
+from dataclasses import asdict
+
+import pytest
+
+from unsee.errors import InputError, UsageError
+from unsee.formulation import TABLE_1
+from unsee.recipe import RECIPES, Recipe, recipe_of
+
+
+def test_table_s1_is_complete():
+    rows = [name for name in RECIPES if name.count("/") == 2]
+    assert len(rows) == 10
+    tile = RECIPES["fashion-mnist/tile/B"]
+    assert (tile.lr, tile.lambda_kl, tile.lambda_f) == (9.98345e-5, 3.56290e4, 1.73782)
+    color = RECIPES["cifar-10/color/C"]
+    assert (color.lr, color.lambda_kl, color.lambda_f) == (6.58463e-6, 3.10743e5, 1.20910)
+    assert all(RECIPES[name].name == name for name in RECIPES)
+
+
+def test_pattern_a_is_as_the_paper_sets_it():
+    for term in ("rld", "rnd"):
+        recipe = RECIPES[f"pattern-a/{term}"]
+        assert (recipe.lambda_c, recipe.lambda_f, recipe.lambda_kl, recipe.lr) == (0, 1, 1e5, 1e-5)
+        assert (recipe.momentum, recipe.forgetting) == (0.9, term)
+
+
+def test_recipes_by_name_file_and_default(tmp_path):
+    B = TABLE_1["B"]
+    assert recipe_of(None, B).name == "fashion-mnist/tile/B"
+    assert recipe_of(None, TABLE_1["A"]).name == "pattern-a/rld"
+    assert recipe_of("truncation", B).forgetting == "truncation"
+    mine = Recipe("mine", lr=0.1)
+    mine.save(tmp_path / "r.json")
+    assert recipe_of(str(tmp_path / "r.json"), B) == mine == recipe_of(mine, B)
+    with pytest.raises(UsageError, match="the nearest name is 'fashion-mnist/tile/B'"):
+        recipe_of("fashion-mnist/tiles/B", B)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"lambdakl": 1}, "did you mean 'lambda_kl'"),
+        ({"lr": 0}, "a number above 0 as lr, found 0"),
+        ({"lr": float("nan")}, "as lr, found nan"),
+        ({"lambda_f": -1}, "at least 0 as lambda_f"),
+        ({"lambda_kl": "much"}, "found 'much'"),
+        ({"momentum": 1}, "below 1 as momentum"),
+        ({"momentum": True}, "found True"),
+        ({"epochs": 0}, "a whole number of at least 1 as epochs"),
+        ({"batch_size": 1.5}, "as batch_size, found 1.5"),
+        ({"forgetting": "amnesia"}, "one of rld, rnd, none, truncation"),
+        ({"labels": "some"}, "one of others, all"),
+        ({"fisher_over": "D_f"}, "one of D_r, D"),
+    ],
+)
+def test_bad_recipes(tmp_path, words, message):
+    (tmp_path / "r.json").write_text(json.dumps(words))
+    with pytest.raises(InputError, match=message):
+        Recipe.load(tmp_path / "r.json")
+
+
+def test_a_recipe_that_is_no_object(tmp_path):
+    (tmp_path / "r.json").write_text("[1]")
+    with pytest.raises(InputError, match="a JSON object"):
+        Recipe.load(tmp_path / "r.json")
+    assert Recipe.from_dict(asdict(RECIPES["truncation"])) == RECIPES["truncation"]

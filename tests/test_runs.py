@@ -1,0 +1,26 @@
+import json
+
+from unsee import evaluate, forget, networks
+from unsee.runs import write_run
+
+
+def test_a_run_names_its_inputs_by_hash(tmp_path, model, four):
+    result = forget(model, four.request("A"), recipe="truncation")
+    write_run(tmp_path, result, evaluate(result.model, four, "A", old=model))
+    words = json.loads((tmp_path / "run.json").read_text())
+    assert words["inputs"]["model"] == networks.identity(model)
+    assert words["inputs"]["D_f"] == four.train.D_f.fingerprint
+    assert words["inputs"]["recipe"]["forgetting"] == "truncation"
+    assert words["model"] == networks.identity(networks.load(tmp_path / "model.safetensors"))
+    assert words["scores"]["sets"]["D_f"]["accuracy"] == 0
+
+
+def test_a_module_of_ones_own_leaves_its_scores(tmp_path, model, four):
+    from torch import nn
+
+    own = nn.Sequential(*model)
+    result = forget(own, four.request("A"), recipe="truncation")
+    result = type(result)(own, (), result.recipe, result.identity)
+    write_run(tmp_path, result, None)
+    assert json.loads((tmp_path / "run.json").read_text())["scores"] is None
+    assert not (tmp_path / "model.safetensors").exists()

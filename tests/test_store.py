@@ -1,0 +1,109 @@
+import os
+import pickle
+import resource
+import stat
+
+import numpy as np
+import pytest
+import torch
+
+from unsee import store
+from unsee.errors import HostileError, InputError, StoreError
+
+
+@pytest.fixture
+def tensors():
+    return {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2], dtype=torch.int64)}
+
+
+def test_tensors_come_back_as_they_went(tmp_path, tensors):
+    store.write_tensors(tmp_path / "deep" / "x.safetensors", tensors, {"n": 3})
+    back, about = store.read_tensors(tmp_path / "deep" / "x.safetensors")
+    assert about == {"n": 3}
+    assert all(torch.equal(back[name], tensors[name]) for name in tensors)
+    assert stat.S_IMODE(os.stat(tmp_path / "deep" / "x.safetensors").st_mode) == 0o644
+
+
+def test_every_flipped_bit_is_detected(tmp_path, tensors):
+    path = tmp_path / "x.safetensors"
+    store.write_tensors(path, tensors, {"n": 3})
+    whole = path.read_bytes()
+    for bit in np.random.default_rng(0).choice(8 * len(whole), 400, replace=False):
+        broken = bytearray(whole)
+        broken[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(broken)
+        with pytest.raises((StoreError, InputError)):
+            store.read_tensors(path)
+
+
+def test_every_truncation_is_detected(tmp_path, tensors):
+    path = tmp_path / "x.safetensors"
+    store.write_tensors(path, tensors, {})
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 3):
+        path.write_bytes(whole[:length])
+        with pytest.raises(StoreError):
+            store.read_tensors(path)
+
+
+def test_a_newer_format_is_refused_in_words(tmp_path, tensors, monkeypatch):
+    monkeypatch.setattr(store, "FORMAT", 2)
+    store.write_tensors(tmp_path / "x.safetensors", tensors, {})
+    monkeypatch.setattr(store, "FORMAT", 1)
+    with pytest.raises(StoreError, match="newer one: update unsee"):
+        store.read_tensors(tmp_path / "x.safetensors")
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.system, ("touch canary",)
+
+
+def test_a_pickle_is_refused_by_name_and_by_content(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("x.pth", "x.safetensors"):
+        (tmp_path / name).write_bytes(pickle.dumps(Bomb()))
+        with pytest.raises(HostileError):
+            store.read_tensors(tmp_path / name)
+    assert not (tmp_path / "canary").exists()
+
+
+def test_a_full_disk_leaves_the_file_before_it(tmp_path, tensors):
+    path = tmp_path / "x.safetensors"
+    store.write_tensors(path, tensors, {})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(StoreError, match="nothing at that place was changed"):
+            store.write_tensors(path, {"a": torch.zeros(1000)}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    back, _ = store.read_tensors(path)
+    assert torch.equal(back["a"], tensors["a"])
+    assert os.listdir(tmp_path) == ["x.safetensors"]
+
+
+def test_a_folder_that_cannot_be_made_is_a_store_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError):
+        store.write_json(tmp_path / "file" / "x.json", {})
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": 1, "a": 2}', "[" * 100_000])
+def test_bad_json_is_one_sentence(tmp_path, text):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(InputError):
+        store.read_json(tmp_path / "x.json")
+
+
+def test_missing_files_say_so(tmp_path):
+    for read in (store.read_json, store.read_tensors):
+        with pytest.raises(InputError, match="check the path"):
+            read(tmp_path / "none.safetensors")
+
+
+def test_digest_sees_names_shapes_types_and_values(tensors):
+    a = tensors["a"]
+    variants = [{"a": a}, {"b": a}, {"a": a.T}, {"a": a.double()}, {"a": a + 1}, {"a": a.flatten()}]
+    assert len({store.digest(v) for v in variants}) == len(variants)
+    assert store.digest({"a": a.T.contiguous()}) == store.digest({"a": a.T})

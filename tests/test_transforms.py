@@ -1,0 +1,100 @@
+import pytest
+import torch
+
+from unsee import transforms
+from unsee.datasets import Dataset
+from unsee.errors import InputError
+from unsee.transforms import blend, color, custom, line, patch, tile
+
+
+def images(channels, size, value=100, n=3):
+    return Dataset(torch.full((n, channels, size, size), value, dtype=torch.uint8), [0] * n)
+
+
+@pytest.mark.parametrize(("size", "squares"), [(28, 9), (32, 16)])
+def test_tile_is_as_pinned(size, squares):
+    data = images(1, size)
+    out = tile()(data)
+    changed = out.x[0, 0] == 255
+    assert int(changed.sum()) == 16 * squares
+    corners = [2, 10, 18, 26][: int(squares**0.5)]
+    expected = torch.zeros(size, size, dtype=torch.bool)
+    for row in corners:
+        for column in corners:
+            expected[row : row + 4, column : column + 4] = True
+    assert torch.equal(changed, expected)
+    assert (data.x == 100).all()  # the input is never changed
+
+
+@pytest.mark.parametrize("size", [28, 32])
+def test_line_is_as_pinned(size):
+    changed = torch.nonzero(line()(images(1, size)).x[0, 0] == 255).tolist()
+    assert changed == [[row, 0] for row in range(size // 2 - 2, size // 2 + 2)]
+
+
+def test_color_keeps_the_mean_in_blue():
+    x = torch.tensor([10, 20, 63], dtype=torch.uint8).reshape(1, 3, 1, 1).expand(1, 3, 2, 2)
+    out = color()(Dataset(x, [0]))
+    assert out.x[0, :, 0, 0].tolist() == [0, 0, 31]
+    with pytest.raises(InputError, match="RGB images for T = color"):
+        color()(images(1, 28))
+
+
+def test_patch_and_blend():
+    out = patch(torch.full((2, 3), 7), 4, 5)(images(3, 8))
+    assert int((out.x[0] == 7).sum()) == 3 * 2 * 3
+    assert (out.x[0, :, 4:6, 5:8] == 7).all()
+    mixed = blend(torch.full((1, 8, 8), 200), 0.25)(images(3, 8))
+    assert (mixed.x == 125).all()
+
+
+def test_composition_and_callables():
+    both = line().then(custom(lambda x: x // 5, "darker"))
+    assert both.name == "line + darker"
+    out = both(images(1, 8))
+    assert out.x[0, 0, 4, 0] == 51
+    assert out.x[0, 0, 0, 5] == 20
+    with pytest.raises(InputError, match="maps for one value range"):
+        line().then(tile(value_range=(0, 1)))
+
+
+def test_pixels_of_another_range_are_refused_by_every_T():
+    unit = images(3, 28).rescaled(0, 1)
+    for T in (line(), tile(), color(), patch(torch.zeros(1, 1), 0, 0), blend(torch.zeros(28, 28), 0.5)):
+        with pytest.raises(InputError, match=r"values in 0..255 for T = .*, found in 0..1"):
+            T(unit)
+    assert tile(value_range=(0, 1))(unit).x.max() == 1
+    standardised = Dataset(torch.randn(2, 1, 28, 28) * 9, [0, 0])
+    with pytest.raises(InputError, match="of no known range"):
+        tile()(standardised)
+
+
+@pytest.mark.parametrize(
+    ("T", "message"),
+    [
+        (patch(torch.zeros(4, 4), 6, 0), "a patch within 8 x 8 pixels"),
+        (patch(torch.zeros(4, 4), -1, 0), "a patch within 8 x 8 pixels"),
+        (blend(torch.zeros(4, 4), 0.5), "an image of the samples' size"),
+        (custom(lambda x: x[:, :1, :2], "crop"), "keep the shape and type"),
+        (custom(lambda x: x.float(), "float"), "keep the shape and type"),
+        (custom(lambda x: None, "nothing"), "found NoneType"),
+    ],
+)
+def test_T_that_does_not_fit(T, message):
+    with pytest.raises(InputError, match=message):
+        T(images(3, 8))
+
+
+def test_T_that_cannot_be_made():
+    with pytest.raises(InputError, match="alpha above 0"):
+        blend(torch.zeros(4, 4), 0)
+    with pytest.raises(InputError, match="an image"):
+        patch(torch.zeros(2), 0, 0)
+    with pytest.raises(InputError, match="at least 6 pixels for T = tile"):
+        tile()(images(1, 4))
+
+
+def test_names_tell_pictures_apart():
+    names = {patch(torch.full((2, 2), v), r, 0).name for v in (0, 1) for r in (0, 1)}
+    assert len(names) == 4
+    assert transforms.tile().name == "tile"

@@ -1,0 +1,116 @@
+"""The tree itself under test: layers, sizes, exports, and the one door for bytes."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unsee
+
+ROOT = Path(unsee.__file__).parent
+MODULES = sorted(path for path in ROOT.rglob("*.py") if not path.name.startswith("__"))
+
+# A module imports only from those above it.
+LAYERS = [
+    *("errors", "progress", "randomness", "store"),
+    *("datasets", "archives", "pictures", "published", "fetching", "sources"),
+    *("networks", "answers"),
+    *("transforms", "formulation"),
+    *("rules", "fisher", "memory"),
+    *("terms", "recipe"),
+    *("checkpoint", "descent", "training", "forgetting"),
+    *("scores", "evaluation"),
+    *("report.figures", "runs", "demo", "commands", "cli"),
+]
+
+
+def name_of(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def imported(path):
+    """All modules of ours that a module imports, wherever in it the import stands."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "unsee":
+            base = node.module.removeprefix("unsee").removeprefix(".")
+            for alias in node.names:
+                whole = f"{base}.{alias.name}".removeprefix(".")
+                yield whole if whole in LAYERS else base
+
+
+def test_every_module_has_a_layer():
+    assert sorted(LAYERS) == sorted(map(name_of, MODULES))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_imports_only_from_layers_above(path):
+    place = LAYERS.index(name_of(path))
+    below = [name for name in imported(path) if name and LAYERS.index(name) >= place]
+    # The command line alone may name the verbs' module, which it loads when a verb runs.
+    assert below == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_modules_and_functions_are_short(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 300
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert node.end_lineno - node.lineno < 60, f"{node.name} in {path.name}"
+
+
+def test_every_module_has_its_tests():
+    tests = Path(__file__).parent
+    missing = [name for name in map(name_of, MODULES) if not _test_of(tests, name).exists()]
+    assert missing == []
+
+
+def _test_of(tests, name):
+    *folders, last = name.split(".")
+    return tests.joinpath(*folders, f"test_{last}.py")
+
+
+def test_the_table_of_contents():
+    assert len(unsee.__all__) == len(set(unsee.__all__)) <= 20
+    for name in unsee.__all__:
+        assert getattr(unsee, name) is not None
+    assert set(dir(unsee)) == set(unsee.__all__)
+    with pytest.raises(AttributeError):
+        _ = unsee.amnesia
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_one_door_for_bytes(path):
+    text = path.read_text()
+    forbidden = [
+        r"torch\.load",
+        r"torch\.save",
+        r"\bpickle\b\.",
+        r"extractall",
+        r"weights_only",
+        r"allow_pickle=True",
+    ]
+    if path.name != "store.py":
+        forbidden += [r"\.write_bytes\(.*\bopen", r"open\([^)]*[\"'][wax]b?[\"']", r"\.write_text\("]
+    assert [word for word in forbidden if re.search(word, text)] == []
+
+
+def test_torch_is_still_the_pinned_one():
+    """Some packages would replace it by a build of several gigabytes."""
+    import torch
+
+    pinned = re.search(r"^torch==(\S+)$", (ROOT.parent.parent / "constraints.txt").read_text(), re.MULTILINE)
+    assert torch.__version__.split("+")[0] == pinned[1]
+
+
+def test_help_imports_no_torch():
+    code = (
+        "import sys; from unsee import cli\n"
+        "try: cli.main(['forget', '--help'])\n"
+        "except SystemExit: pass\n"
+        "sys.exit(any(m in sys.modules for m in ('torch', 'numpy', 'rich', 'matplotlib', 'scipy')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
