@@ -1,5 +1,6 @@
 """The README's commands and its Python run as they stand."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -8,7 +9,8 @@ import pytest
 
 from unsee.cli import main
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
 
 
 @pytest.mark.timeout(600)
@@ -25,6 +27,17 @@ def test_the_readmes_commands_and_python_run_in_order(tmp_path, monkeypatch, cap
     assert "Pattern B: forget a backdoor" in capsys.readouterr().out
 
 
+def test_its_figures_are_those_of_the_committed_result():
+    words = json.loads((ROOT / "results" / "demo" / "run.json").read_text())["scores"]
+    ticks = {True: " ✓", False: " ✗", None: ""}
+    sets = words["sets"].values()
+    before = [f"{row['old']:.3f}" for row in sets]
+    after = [f"{row['accuracy']:.3f}{ticks[row['met']]}" for row in sets]
+    assert f"| before | {' | '.join(before)} |" in README
+    assert f"| after | {' | '.join(after)} | {words['score']:.3f} |" in README
+    assert f"| n | {' | '.join(str(row['n']) for row in sets)} |" in README
+
+
 def test_the_files_it_links_to_exist():
     links = re.findall(r"\]\((?!http)([^)#]+)\)", README)
-    assert [link for link in links if not (Path(__file__).parent.parent / link).exists()] == []
+    assert [link for link in links if not (ROOT / link).exists()] == []

@@ -17,7 +17,7 @@ that vary, only later in the data.
 import copy
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +30,7 @@ from torch.func import functional_call, grad, vmap
 from unsee.answers import as_input
 from unsee.datasets import Fingerprint, batches, check_labels
 from unsee.errors import InputError
-from unsee.rules import Squares, by_rule
+from unsee.rules import Squares, by_rule, trainable
 
 PROBE = 3  # samples that the model and the tiers are checked on
 BUDGET = 64 * 2**20  # bytes that per-sample gradients may take at a time
@@ -91,27 +91,28 @@ def _squares(model: nn.Module, x: Tensor, y: Tensor, tiers: dict[str, str]) -> S
     if set(tiers.values()) == {"loop"}:
         return _by_loop(model, x, y, tiers)
     ruled = [name for name, tier in tiers.items() if tier == "rule"]
-    squares, left = by_rule(model, ruled, len(y), lambda: _loss(model, x, y))
+    squares, left = by_rule(model, ruled, len(y), lambda: _losses(model, x, y).sum())
     squares |= _by_vmap(model, x, y, {name for name in left if tiers[name] == "vmap"})
     return squares | _by_loop(model, x, y, left - squares.keys())
 
 
 def _tiers(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, str]:
-    """Return the tier of each parameter: the first one that gives what the loop gives.
+    """Return the tier of each parameter: the first one that gives what a loop gives.
 
-    Rules must do so on two batch sizes: in a model that puts time first, one may be the length.
+    Rules must do so on two batch sizes: in a model that puts time first, one may be the length. The
+    loop here is over the losses of a batch: alone, a sample may round to the other side of a kink.
     """
-    tiers = dict.fromkeys(_trainable(model), "loop")
-    fewer, last = _by_loop(model, x[:-1], y[:-1], tiers), _by_loop(model, x[-1:], y[-1:], tiers)
-    truth = {name: squares + last[name] for name, squares in fewer.items()}
-    _check_finite(truth, "the first samples")
+    tiers = dict.fromkeys(trainable(model), "loop")
     if len(y) < PROBE:
         return tiers
     try:
-        ruled, left = by_rule(model, tiers, len(y), lambda: _loss(model, x, y))
-        ruled_fewer, _ = by_rule(model, tiers, len(y) - 1, lambda: _loss(model, x[:-1], y[:-1]))
+        truth = _sum_of_squares(model, _losses(model, x, y), tiers)
+        fewer = _sum_of_squares(model, _losses(model, x[:-1], y[:-1]), tiers)
+        ruled, left = by_rule(model, tiers, len(y), lambda: _losses(model, x, y).sum())
+        ruled_fewer, _ = by_rule(model, tiers, len(y) - 1, lambda: _losses(model, x[:-1], y[:-1]).sum())
     except Exception:  # whatever a model does to its graph, the loop copes with
         return tiers
+    _check_finite(truth, "the first samples")
     if any(truth[name].any() for name in tiers.keys() - ruled.keys() - left):
         return tiers  # gradients that bypass the graph, which then says nothing about this model
     alike = _comparison(model, top=max(float(squares.max()) for squares in truth.values()))
@@ -126,12 +127,12 @@ def _tiers(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, str]:
 
 def _by_vmap(model: nn.Module, x: Tensor, y: Tensor, names: Collection[str]) -> Squares:
     """Return the squares by a vectorised map over samples, or nothing where torch has no such map."""
-    theta = {name: p.detach() for name, p in _trainable(model).items() if name in names}
+    theta = {name: p.detach() for name, p in trainable(model).items() if name in names}
     if not theta:
         return {}
 
     def loss(theta: Squares, x: Tensor, y: Tensor) -> Tensor:
-        return _loss(lambda x: functional_call(model, theta, (x,)), x[None], y[None])
+        return _losses(lambda x: functional_call(model, theta, (x,)), x[None], y[None]).sum()
 
     per_sample, sums = vmap(grad(loss), in_dims=(None, 0, 0)), _zeros(model, theta)
     rows = max(1, BUDGET // sum(p.nbytes for p in theta.values()))
@@ -147,30 +148,39 @@ def _by_vmap(model: nn.Module, x: Tensor, y: Tensor, names: Collection[str]) -> 
 
 
 def _by_loop(model: nn.Module, x: Tensor, y: Tensor, names: Collection[str]) -> Squares:
-    """Return the squares by their definition: one sample, one backward pass."""
-    parameters, sums = _trainable(model), _zeros(model, names)
+    """Return the squares by their definition: one sample, one forward and one backward pass."""
+    if not names:
+        return {}
+    parameters = trainable(model)
     for name, parameter in parameters.items():
-        parameter.requires_grad_(name in sums)
-    for i in range(len(y) if sums else 0):
-        model.zero_grad()
-        loss = _loss(model, x[i : i + 1], y[i : i + 1])
-        if loss.requires_grad:
-            loss.backward()
-        for name, total in sums.items():
-            gradient = parameters[name].grad
-            if gradient is not None:
-                total += gradient.to_dense().cpu().double().square_()
+        parameter.requires_grad_(name in names)
+    alone = (_losses(model, x[i : i + 1], y[i : i + 1]) for i in range(len(y)))
+    sums = _sum_of_squares(model, alone, names)
     for parameter in parameters.values():
         parameter.requires_grad_(True)
     return sums
 
 
-def _loss(model: Callable[[Tensor], Any], x: Tensor, y: Tensor) -> Tensor:
-    """Return the sum of the samples' losses.
+def _sum_of_squares(model: nn.Module, losses: Iterable[Tensor], names: Collection[str]) -> Squares:
+    """Return the sum of the squared gradients of the losses, by a backward pass for each."""
+    sums, parameters = _zeros(model, names), dict(model.named_parameters())
+    for loss in losses:
+        model.zero_grad()
+        if loss.requires_grad:
+            loss.backward(retain_graph=True)
+        for name, total in sums.items():
+            gradient = parameters[name].grad
+            if gradient is not None:
+                total += gradient.to_dense().cpu().double().square_()
+    return sums
+
+
+def _losses(model: Callable[[Tensor], Any], x: Tensor, y: Tensor) -> Tensor:
+    """Return each sample's loss.
 
     It is taken in float64: in float32, p - 1 of a sample that the model is sure of has no digits left.
     """
-    return F.cross_entropy(_logits(model, x).cpu().double(), y, reduction="sum")
+    return F.cross_entropy(_logits(model, x).cpu().double(), y, reduction="none")
 
 
 def _logits(model: Callable[[Tensor], Any], x: Tensor) -> Tensor:
@@ -205,21 +215,17 @@ def _probe(model: nn.Module, x: Tensor) -> int:
 
 
 @contextmanager
-def _working_copy(model: nn.Module) -> Iterator[nn.Module]:
+def _working_copy(model: nn.Module) -> Generator[nn.Module]:
     """Lend a copy of the model in eval mode, with gradients on; the global generator is left alone."""
-    trainable = _trainable(model)
-    if not trainable:
+    parameters = trainable(model)
+    if not parameters:
         raise InputError("a trainable parameter", "none", "call model.requires_grad_()")
-    for name, parameter in trainable.items():
+    for name, parameter in parameters.items():
         if not bool(torch.isfinite(parameter).all()):
             raise InputError("finite weights", f"NaN or Inf in {name}", "restore the model")
-    devices = {p.device for p in trainable.values() if p.device.type == "cuda"}
+    devices = {p.device for p in parameters.values() if p.device.type == "cuda"}
     with torch.random.fork_rng(devices), torch.inference_mode(False), torch.enable_grad():
         yield copy.deepcopy(model).eval()
-
-
-def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
-    return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
 def _zeros(model: nn.Module, names: Collection[str]) -> Squares:
@@ -233,7 +239,7 @@ def _comparison(model: nn.Module, top: float = 0.0) -> Callable[[Tensor, Tensor]
     Where the largest entry of all is `top`, less than eps^2 top is nothing: some gradients, such as
     that of the bias of attention's keys, are zero but for rounding.
     """
-    dtype = next(iter(_trainable(model).values())).dtype
+    dtype = next(iter(trainable(model).values())).dtype
     tolerance, nothing = TOLERANCE.get(dtype, 0.05), torch.finfo(dtype).eps ** 2 * top
 
     def alike(found: Tensor, truth: Tensor) -> bool:

@@ -41,9 +41,8 @@ def linear(_: nn.Linear, a: Tensor, delta: Tensor) -> Squares:
 
 def convolution(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d, a: Tensor, delta: Tensor) -> Squares:
     """g_n = sum_t delta_nt w_nt^T, where w_nt is the window of the input that position t sees."""
-    delta = delta.flatten(2)
-    by_group = delta.unflatten(1, (layer.groups, -1))
-    weight = _squared_products(by_group, _windows(layer, a))
+    windows, delta = _windows(layer, a, delta.shape[2:]), delta.flatten(2)
+    weight = _squared_products(delta.unflatten(1, (layer.groups, -1)), windows)
     return {"weight": weight.reshape(layer.weight.shape), "bias": _sum_of_squares(delta.sum(2))}
 
 
@@ -119,7 +118,7 @@ def by_rule(
     if the graph of that sum uses it once, in a layer with a rule whose rows are as many as samples.
     One that is not in the graph has no gradient, and is in neither answer.
     """
-    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    parameters = trainable(model)
     name_of = {id(p): name for name, p in parameters.items()}
     calls, arrived, ends = Counter(), defaultdict(list), []
 
@@ -150,8 +149,16 @@ def by_rule(
     return served, {name for name in parameters if uses[name]} - served.keys()
 
 
+def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the parameters that have gradients, by name; tied ones once."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
 def _watched(
-    model: nn.Module, parameters: list[Tensor], watch: Callable[..., None], loss_of: Callable[[], Tensor]
+    model: nn.Module,
+    parameters: Collection[Tensor],
+    watch: Callable[..., None],
+    loss_of: Callable[[], Tensor],
 ) -> Tensor:
     """Return the loss, having shown every layer with a rule for one of the parameters to `watch`."""
     wanted = {id(p) for p in parameters}
@@ -197,20 +204,18 @@ def _squared_products(delta: Tensor, a: Tensor) -> Tensor:
     return total
 
 
-def _windows(layer: Any, a: Tensor) -> Tensor:
+def _windows(layer: Any, a: Tensor, positions: torch.Size) -> Tensor:
     """Return the view (n, groups, channels, *kernel, *positions) of the padded input: no copy."""
     mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
     a = F.pad(a, layer._reversed_padding_repeated_twice, mode=mode)
-    row, channel, *steps = a.stride()
     channels = layer.in_channels // layer.groups
-    size, stride = [len(a), layer.groups, channels, *layer.kernel_size], [row, channels * channel, channel]
-    stride += [step * by for step, by in zip(steps, layer.dilation, strict=True)]
-    stride += [step * by for step, by in zip(steps, layer.stride, strict=True)]
-    for length, kernel, by, dilation in zip(
-        a.shape[2:], layer.kernel_size, layer.stride, layer.dilation, strict=True
-    ):
-        size.append((length - dilation * (kernel - 1) - 1) // by + 1)
-    return a.as_strided(size, stride)
+    row, channel, *steps = a.stride()
+    inside = [step * by for step, by in zip(steps, layer.dilation, strict=True)]
+    between = [step * by for step, by in zip(steps, layer.stride, strict=True)]
+    return a.as_strided(
+        (len(a), layer.groups, channels, *layer.kernel_size, *positions),
+        (row, channels * channel, channel, *inside, *between),
+    )
 
 
 def _scale_and_shift(normalised: Tensor, delta: Tensor, shape: tuple[int, ...], over: int) -> Squares:
