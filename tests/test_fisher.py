@@ -80,6 +80,24 @@ def test_rules_refuse_time_for_samples():
     assert tiers["head.weight"] == tiers["head.bias"] == "rule"
 
 
+class Kink(nn.Module):
+    """A ReLU whose input is zero, and rounds to one side in a batch and to the other alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.Linear(6, 5), nn.Linear(5, 3)
+        nn.init.zeros_(self.layer.bias)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.layer(x) + (1e-9 if len(x) > 1 else -1e-9)))
+
+
+def test_rules_are_not_misjudged_at_a_kink():
+    data = numbers(6)
+    data.x[1] = 0
+    assert set(fisher_sum(Kink(), data).tiers.values()) == {"rule"}
+
+
 def test_digits_survive_in_a_model_that_is_sure():
     model, data = case("linear")
     model[-1].weight.data *= 50

@@ -23,7 +23,10 @@ LAYERS = [
     *("terms", "recipe"),
     *("checkpoint", "descent", "training", "forgetting"),
     *("scores", "evaluation"),
-    *("report.figures", "runs", "demo", "commands", "cli"),
+    *("report.figures", "runs", "demo"),
+    *("paper.cells", "paper.reported", "paper.rows", "paper.running"),
+    *("paper.claims", "paper.drawing", "paper.page", "paper.experiments"),
+    *("commands", "cli"),
 ]
 
 

@@ -50,6 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
     _remember(verbs)
     _forget(verbs)
     _evaluate(verbs)
+    _reproduce(verbs)
     return parser
 
 
@@ -138,6 +139,22 @@ def _evaluate(verbs: Any) -> None:
     _judging(verb, needed=False)
     verb.add_argument("--old", metavar="FILE", help="the model before forgetting, to judge the arrows by")
     _four(verb)
+
+
+def _reproduce(verbs: Any) -> None:
+    example = "unsee reproduce all --quick --out runs/quick\nunsee reproduce figure-4 --data fashion-mnist"
+    text = "run the paper's tables and figures again, beside the published numbers"
+    verb = _verb(verbs, "reproduce", text, example, run=False)
+    names = "table-2, table-s1, figure-2, figure-3, figure-4, figure-s1, figure-s2, or all"
+    verb.add_argument("names", nargs="+", metavar="NAME", help=names)
+    verb.add_argument(
+        "--out", default="results/paper", metavar="FOLDER", help="rows, figures, page (%(default)s)"
+    )
+    text = "networks and memories, to go on from (%(default)s)"
+    verb.add_argument("--work", default="runs/paper", metavar="FOLDER", help=text)
+    verb.add_argument("--quick", action="store_true", help="bundled data, one seed, few epochs: does it run?")
+    verb.add_argument("--seeds", type=int, metavar="N", help="forgetting runs for each line (10)")
+    verb.add_argument("--data", metavar="NAME", help="only fashion-mnist or cifar-10")
 
 
 def _verb(verbs: Any, name: str, text: str, example: str, *, run: bool = True) -> argparse.ArgumentParser:

@@ -14,16 +14,17 @@ from rich.console import Console
 from rich.table import Table
 
 from unsee import demo as demonstration
-from unsee import forgetting, networks, pictures, sources, store, training, transforms
+from unsee import forgetting, networks, sources, store, training, transforms
 from unsee import memory as remembering
 from unsee.errors import Diverged, UsageError
 from unsee.evaluation import evaluate as judge
 from unsee.evaluation import evaluator
 from unsee.formulation import FourDatasets, FourSets, pattern_of
+from unsee.paper import experiments
+from unsee.paper.running import QUICK, Scale
 from unsee.recipe import Recipe, recipe_of
 from unsee.runs import write_run
 from unsee.scores import Scores
-from unsee.transforms import Transform
 
 
 def demo(a: argparse.Namespace) -> int:
@@ -149,9 +150,33 @@ def evaluate(a: argparse.Namespace) -> int:
     return 0 if scores.pattern is None or scores.old is None or scores.all_met else 1
 
 
+def reproduce(a: argparse.Namespace) -> int:
+    """`unsee reproduce`: the paper's tables and figures; goes on where it was stopped."""
+    scale = QUICK if a.quick else Scale()
+    scale = replace(scale, seeds=a.seeds) if a.seeds else scale
+    console = Console(quiet=a.json, highlight=False)
+    with _stopping() as stop:
+        words = experiments.reproduce(
+            a.names,
+            a.out,
+            work=f"{a.work}-quick" if a.quick else a.work,
+            scale=scale,
+            only=a.data,
+            say=lambda text: console.print(text, markup=False),
+            progress=not a.json,
+            stop=stop,
+        )
+    if a.json:
+        _print_json(words)
+    for reason in words["skipped"]:
+        sys.stderr.write(f"unsee: skipped {reason}\n")
+    console.print(f"Written: {words['page']}", markup=False)
+    return 0
+
+
 def _four(a: argparse.Namespace) -> FourDatasets:
     """Return the four data sets that the options name."""
-    T = _transform(a.T) if a.T else None
+    T = transforms.parse(a.T) if a.T else None
     given = {name: getattr(a, name) for name in ("D_r", "D_f", "D_f_clean", "D_r_extra") if getattr(a, name)}
     if given and a.label is not None:
         raise UsageError("--class or sets of your own", "both", "leave one out")
@@ -181,33 +206,6 @@ def _label(word: str, classes: tuple[str, ...]) -> int:
             f"a class's number or one of {', '.join(classes)}", f"{word!r}", "choose one of them"
         )
     return int(word)
-
-
-def _transform(text: str) -> Transform:
-    """Read T from words such as tile, line+tile, patch:logo.png:2:2 or blend:noise.png:0.2."""
-    made = [_one_transform(part) for part in text.split("+")]
-    first, *rest = made
-    for other in rest:
-        first = first.then(other)
-    return first
-
-
-def _one_transform(text: str) -> Transform:
-    name, *words = text.split(":")
-    plain = {"line": transforms.line, "tile": transforms.tile, "color": transforms.color}
-    try:
-        if name in plain and not words:
-            return plain[name]()
-        if name == "patch":
-            file, row, column = words
-            return transforms.patch(pictures.read(file), int(row), int(column))
-        if name == "blend":
-            file, alpha = words
-            return transforms.blend(pictures.read(file), float(alpha))
-    except ValueError:
-        pass
-    forms = "line, tile, color, patch:FILE:ROW:COLUMN or blend:FILE:ALPHA"
-    raise UsageError(f"T as {forms}", f"{text!r}", "see `unsee forget --help`")
 
 
 def _recipe(a: argparse.Namespace) -> Recipe:

@@ -151,13 +151,11 @@ def _by_loop(model: nn.Module, x: Tensor, y: Tensor, names: Collection[str]) -> 
     """Return the squares by their definition: one sample, one forward and one backward pass."""
     if not names:
         return {}
-    parameters = trainable(model)
-    for name, parameter in parameters.items():
-        parameter.requires_grad_(name in names)
+    others = nn.ParameterList(p for name, p in trainable(model).items() if name not in names)
+    others.requires_grad_(False)
     alone = (_losses(model, x[i : i + 1], y[i : i + 1]) for i in range(len(y)))
     sums = _sum_of_squares(model, alone, names)
-    for parameter in parameters.values():
-        parameter.requires_grad_(True)
+    others.requires_grad_(True)
     return sums
 
 
@@ -169,17 +167,13 @@ def _sum_of_squares(model: nn.Module, losses: Iterable[Tensor], names: Collectio
         if loss.requires_grad:
             loss.backward(retain_graph=True)
         for name, total in sums.items():
-            gradient = parameters[name].grad
-            if gradient is not None:
+            if (gradient := parameters[name].grad) is not None:
                 total += gradient.to_dense().cpu().double().square_()
     return sums
 
 
 def _losses(model: Callable[[Tensor], Any], x: Tensor, y: Tensor) -> Tensor:
-    """Return each sample's loss.
-
-    It is taken in float64: in float32, p - 1 of a sample that the model is sure of has no digits left.
-    """
+    """Return each sample's loss, in float64: in float32, p - 1 has few digits left where p is nearly 1."""
     return F.cross_entropy(_logits(model, x).cpu().double(), y, reduction="none")
 
 

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unsee import pictures
 from unsee.datasets import PIXELS, Dataset
-from unsee.errors import InputError
+from unsee.errors import InputError, UsageError
 from unsee.store import digest
 
 
@@ -139,6 +140,36 @@ def custom(pixels: Callable[[Tensor], Tensor], name: str) -> Transform:
     >>> darker = custom(lambda x: x // 2, "darker")
     """
     return Transform(name, pixels)
+
+
+def parse(text: str) -> Transform:
+    """Read T from words such as `tile`, `line+tile`, `patch:logo.png:2:2` or `blend:noise.png:0.2`.
+
+    >>> parse("line+tile").name
+    'line + tile'
+    """
+    first, *rest = (_parse_one(part) for part in text.split("+"))
+    for other in rest:
+        first = first.then(other)
+    return first
+
+
+def _parse_one(text: str) -> Transform:
+    name, *words = text.split(":")
+    plain = {"line": line, "tile": tile, "color": color}
+    try:
+        if name in plain and not words:
+            return plain[name]()
+        if name == "patch":
+            file, row, column = words
+            return patch(pictures.read(file), int(row), int(column))
+        if name == "blend":
+            file, alpha = words
+            return blend(pictures.read(file), float(alpha))
+    except ValueError:
+        pass
+    forms = "line, tile, color, patch:FILE:ROW:COLUMN or blend:FILE:ALPHA"
+    raise UsageError(f"T as {forms}", f"{text!r}", "write it like one of those")
 
 
 def _span(value_range: tuple[float, float] | None) -> str:

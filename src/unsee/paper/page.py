@@ -1,0 +1,126 @@
+"""The page that sets our numbers beside the published ones, row by row, with what was unstated."""
+
+from typing import Any
+
+from unsee import store
+from unsee.paper.cells import CELLS, DATA, METHODS, Cell, Unit
+from unsee.paper.claims import check
+from unsee.paper.reported import TABLE_2, Published
+from unsee.paper.rows import Rows, summary
+from unsee.paper.running import Scale
+
+CHOICES = """\
+| unstated in the paper | here |
+|---|---|
+| batch size | 128 for pretraining and forgetting |
+| epochs of pretraining; its learning rate | 5; SGD 0.01, momentum 0.9 |
+| epochs of Pattern A | 10, as in the search of B and C |
+| Fisher over what, in Pattern A | over D; over D_r in rows of their own |
+| Fisher over what, in B and C | over D_r: the memory over D less D_f's share |
+| labels of RLD in B and C | B: the classes other than 0; C: all |
+| validation | 10 % of D_r, held out before pretraining |
+| input scaling | standardised per channel |"""
+
+
+def text(rows: Rows, scale: Scale, skipped: list[str]) -> str:
+    """Return the whole page as Markdown."""
+    parts = ["# The paper, reproduced", _heading(scale, skipped), "## Table 2: Pattern A", _table_2(rows)]
+    for name, title in (
+        ("figure-3", "Figure 3: the softmax on D_f"),
+        ("figure-4", "Figure 4: tile"),
+        ("figure-s1", "Figure S1: line"),
+        ("figure-s2", "Figure S2: color"),
+        ("figure-2", "Figure 2: T"),
+    ):
+        if (rows.folder.parent / f"{name}.png").exists():
+            parts += [f"## {title}", f"![{title}]({name}.png)"]
+            parts += [_final_table(name, rows)] if CELLS[name] and name != "figure-3" else []
+    parts += ["## The paper's claims", _claims(rows), "## What was unstated, and what we chose", CHOICES]
+    return "\n\n".join(parts) + "\n"
+
+
+def table_2_rows(data: str, rows: Rows) -> list[dict[str, Any]]:
+    """Return Table 2's rows for one data set: ours and the paper's."""
+    unit, found = Unit(data, None), []
+    path = rows.folder / f"{unit.name}-pretrained.json"
+    if path.exists():
+        scores = store.read_json(path)["scores"]
+        ours = {name: (scores[name]["class_mean"], None, 1) for name in ("D_f", "D_r")}
+        found.append(_row(data, "pretrained", ours))
+    for method in METHODS:
+        runs = rows.read(Cell(unit, "A", method))
+        if runs:
+            found.append(_row(data, method, {n: summary(runs, n, "class_mean") for n in ("D_f", "D_r")}))
+    return found
+
+
+def _row(data: str, method: str, ours: dict[str, Any]) -> dict[str, Any]:
+    paper = TABLE_2[data].get(method.split(",")[0], {})
+    dash = method == "truncation"
+    return {
+        "data": data,
+        "method": method,
+        "seeds": ours["D_r"][2],
+        "ours": {n: None if dash and n == "D_f" else v[:2] for n, v in ours.items()},
+        "paper": {n: str(paper[n]) for n in ours},
+    }
+
+
+def _table_2(rows: Rows) -> str:
+    lines = [
+        "| data | method | D_f: ours | paper | D_r: ours | paper | runs |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in (row for data in DATA for row in table_2_rows(data, rows)):
+        cells = [row["data"], row["method"]]
+        for name in ("D_f", "D_r"):
+            ours = row["ours"][name]
+            cells += [str(Published(*ours)) if ours else "--", row["paper"][name]]
+        lines.append(f"| {' | '.join(cells)} | {row['seeds']} |")
+    note = "D_r is the mean over the classes 1-9, as in the paper; ± is the standard deviation over the runs."
+    return "\n".join(lines) + f"\n\n{note}"
+
+
+def _final_table(name: str, rows: Rows) -> str:
+    lines = [
+        "| data | pattern | line | D_r | D_f | D_f,clean | D_r,extra | runs |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for unit in dict.fromkeys(cell.unit for cell in CELLS[name]):
+        path = rows.folder / f"{unit.name}-pretrained.json"
+        if path.exists():
+            scores = store.read_json(path)["scores"]
+            values = [f"{scores[n]['accuracy']:.3f}" for n in ("D_r", "D_f", "D_f_clean", "D_r_extra")]
+            lines.append(f"| {unit.data} | | pretrained | {' | '.join(values)} | |")
+        for cell in (cell for cell in CELLS[name] if cell.unit == unit):
+            runs = rows.read(cell)
+            if runs:
+                found = [summary(runs, n) for n in ("D_r", "D_f", "D_f_clean", "D_r_extra")]
+                values = [f"{mean:.3f} ± {std:.3f}" for mean, std, _ in found]
+                lines.append(
+                    f"| {unit.data} | {cell.pattern} | {cell.line} | {' | '.join(values)} | {len(runs)} |"
+                )
+    return "\n".join(lines)
+
+
+def _claims(rows: Rows) -> str:
+    words = {True: "holds", False: "**does not hold**", None: "not run yet"}
+    lines = ["| claim | here | by |", "|---|---|---|"]
+    lines += [f"| {v.claim} | {words[v.holds]} | {v.figures} |" for v in check(rows)]
+    return "\n".join(lines)
+
+
+def _heading(scale: Scale, skipped: list[str]) -> str:
+    command = "unsee reproduce all --quick" if scale.quick else "unsee reproduce all"
+    parts = [
+        f"Written by `{command}` from the files in `rows/`: ours beside Hayase, Yasutomi, Katoh "
+        "(arXiv 2012.11849). Accuracies are on the test sets, after the last epoch; curves use the first "
+        f"{scale.limit:,} images of each set. One pretrained network for each (data, T); runs are "
+        "forgetting runs on it."
+    ]
+    if scale.quick:
+        parts.append(
+            "**A quick run: small data, few epochs, one seed. Its numbers say that the code runs, no more.**"
+        )
+    parts += [f"Skipped: {reason}" for reason in skipped]
+    return "\n\n".join(parts)

@@ -1,0 +1,178 @@
+"""Run the cells: pretrain a unit once, remember once, forget with every seed that is not there yet."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from unsee import networks, sources, store
+from unsee.datasets import Dataset
+from unsee.errors import InputError
+from unsee.evaluation import evaluate, evaluator
+from unsee.forgetting import forget
+from unsee.formulation import FourDatasets
+from unsee.memory import Memory, remember
+from unsee.paper.cells import Cell, Unit
+from unsee.paper.rows import Rows
+from unsee.scores import Scores
+from unsee.sources import TrainTest
+from unsee.training import train
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of it to run. Trajectories use the first `limit` test images, the last epoch all."""
+
+    seeds: int = 10
+    pretraining_epochs: int = 5
+    epochs: int | None = None
+    batch_size: int | None = None
+    limit: int = 2000
+    quick: bool = False
+
+    def data(self, name: str) -> TrainTest:
+        """Return a data set whole, or what stands for it in a quick run."""
+        if not self.quick:
+            return sources.open_source(name)
+        return sources.bundled() if name == "fashion-mnist" else _slice(sources.open_source(name))
+
+
+QUICK = Scale(seeds=1, pretraining_epochs=4, epochs=3, batch_size=64, limit=200, quick=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Pretrained:
+    """A unit ready to forget: its data, its network, its memory."""
+
+    four: FourDatasets
+    model: nn.Module
+    memory: Memory
+    id: str
+
+
+def pretrained(
+    unit: Unit, scale: Scale, work: Path, *, progress: bool = False, stop: Any = None
+) -> Pretrained:
+    """Return the unit's network and memory from `work`, or make them: once for each (data, T)."""
+    four = FourDatasets.of_class(scale.data(unit.data), 0, unit.transform())
+    folder = work / unit.name
+    start = networks.network("mlp", four.pretraining)
+    words = {"epochs": scale.pretraining_epochs, "folder": folder, "progress": progress, "stop": stop}
+    model = train(start, four.pretraining, **words).model
+    networks.save(model, folder / "model.safetensors")
+    path = folder / "memory.safetensors"
+    memory = Memory.load(path) if path.exists() else None
+    if memory is None or memory.model != networks.identity(model):
+        memory = remember(model, four.pretraining, progress=progress)
+        memory.save(path)
+    return Pretrained(four, model, memory, networks.identity(model))
+
+
+def run_cell(cell: Cell, ready: Pretrained, seed: int, scale: Scale, stop: Any = None) -> dict[str, Any]:
+    """Forget once and return what is written down of it."""
+    recipe = cell.recipe
+    recipe = replace(
+        recipe, epochs=scale.epochs or recipe.epochs, batch_size=scale.batch_size or recipe.batch_size
+    )
+    watch = evaluator(ready.four, scale.limit)
+    words = {"seed": seed, "evaluator": watch, "stop": stop}
+    result = forget(ready.model, ready.four.request(cell.pattern), ready.memory, recipe, **words)
+    return {"scores": brief(evaluate(result.model, ready.four)), "trajectory": _rounded(result.trajectory)}
+
+
+def brief(scores: Scores) -> dict[str, Any]:
+    """Return the final accuracies, and the mean softmax on D_f, as they are written down."""
+    sets = {
+        name: {"accuracy": round(a.value, 6), "class_mean": round(a.class_mean, 6), "n": a.n}
+        for name, a in scores.sets.items()
+    }
+    return {**sets, "softmax_D_f": [round(p, 6) for p in scores.softmax_D_f]}
+
+
+def run_all(
+    cells: Iterable[Cell],
+    rows: Rows,
+    scale: Scale,
+    work: Path,
+    say: Say,
+    *,
+    progress: bool = False,
+    stop: Any = None,
+) -> list[str]:
+    """Run what is missing, unit by unit; return the names of what was skipped, with the reason."""
+    cells, skipped, spent = list(dict.fromkeys(cells)), [], []
+    for unit in dict.fromkeys(cell.unit for cell in cells):
+        try:
+            ready = pretrained(unit, scale, work, progress=progress, stop=stop)
+        except InputError as error:
+            skipped.append(f"{unit.name}: {error}")
+            continue
+        rows_of_old = rows.folder / f"{unit.name}-pretrained.json"
+        _write_pretrained(rows_of_old, ready)
+        missing = [
+            (cell, seed)
+            for seed in range(scale.seeds)
+            for cell in cells
+            if cell.unit == unit
+            and seed not in rows.read(cell, ready.id)
+            and (seed == 0 or cell.line != "truncation")
+        ]
+        for done, (cell, seed) in enumerate(missing):
+            left = (len(missing) - done) * sum(spent) / len(spent) / 60 if spent else None
+            say(f"{cell.name}, seed {seed}: {len(missing) - done} left in {unit.name}{_minutes(left)}")
+            start = time.monotonic()
+            rows.add(cell, ready.id, seed, run_cell(cell, ready, seed, scale, stop))
+            spent.append(time.monotonic() - start)
+    return skipped
+
+
+def write_scratch(
+    unit: Unit, rows: Rows, scale: Scale, work: Path, *, progress: bool = False, stop: Any = None
+) -> None:
+    """Train a network on D_r alone, from scratch, and write its answers to D_f down (Figure 3)."""
+    path = rows.folder / f"{unit.name}-scratch.json"
+    if path.exists():
+        return
+    four = FourDatasets.of_class(scale.data(unit.data), 0, unit.transform())
+    D_r = four.train.D_r
+    assert D_r is not None
+    start, folder = networks.network("mlp", D_r), work / f"{unit.name}-scratch"
+    model = train(
+        start, D_r, epochs=scale.pretraining_epochs, folder=folder, progress=progress, stop=stop
+    ).model
+    store.write_json(path, {"network": networks.identity(model), "scores": brief(evaluate(model, four))})
+
+
+def _write_pretrained(path: Path, ready: Pretrained) -> None:
+    if not path.exists() or store.read_json(path)["network"] != ready.id:
+        words = {
+            "network": ready.id,
+            "scores": brief(evaluate(ready.model, ready.four)),
+            "memory_n": ready.memory.n,
+        }
+        store.write_json(path, words)
+
+
+def _minutes(left: float | None) -> str:
+    return "" if left is None else f", about {left:.0f} minutes"
+
+
+def _rounded(trajectory: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()} for row in trajectory]
+
+
+def _slice(data: TrainTest) -> TrainTest:
+    """Return 1,500 + 500 images at half the size: the whole MLP of CIFAR-10 has 85 million parameters."""
+    return TrainTest(_shrunk(data.train, 150), _shrunk(data.test, 50))
+
+
+def _shrunk(data: Dataset, each: int) -> Dataset:
+    rows = torch.cat([torch.nonzero(data.y == c).flatten()[:each] for c in range(len(data.classes))])
+    x = torch.nn.functional.avg_pool2d(data.x[rows].float(), 2).round().to(torch.uint8)
+    return data.with_(x=x, y=data.y[rows], name=f"{data.name}, a slice")

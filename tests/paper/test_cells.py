@@ -1,0 +1,33 @@
+from unsee.paper.cells import CELLS, LINES, METHODS
+from unsee.recipe import RECIPES
+
+
+def test_every_table_and_figure_is_there():
+    assert list(CELLS) == [
+        "table-2",
+        "table-s1",
+        "figure-2",
+        "figure-3",
+        "figure-4",
+        "figure-s1",
+        "figure-s2",
+    ]
+    assert [len(CELLS[name]) for name in ("table-2", "figure-4", "figure-s1", "figure-s2")] == [10, 16, 16, 8]
+
+
+def test_names_are_unique_and_plain():
+    names = {cell.name for cells in CELLS.values() for cell in cells}
+    assert len(names) == 50
+    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzABCD0123456789-_") for name in names)
+
+
+def test_the_lines_change_what_the_decision_says():
+    cells = {(c.unit.data, c.pattern, c.line): c.recipe for c in CELLS["figure-4"]}
+    paper = RECIPES["fashion-mnist/tile/B"]
+    for line in LINES:
+        recipe = cells["fashion-mnist", "B", line]
+        assert recipe.lr == paper.lr
+        assert recipe.lambda_f == (paper.lambda_f if "RLD" in line else 0)
+        assert recipe.lambda_kl == (paper.lambda_kl if "Fisher" in line else 0)
+    assert {c.recipe.forgetting for c in CELLS["table-2"]} == {"rnd", "rld", "truncation"}
+    assert len(METHODS) == 5

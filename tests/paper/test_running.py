@@ -1,0 +1,65 @@
+from dataclasses import replace
+
+import pytest
+
+from unsee import sources
+from unsee.errors import Interrupted
+from unsee.paper.cells import METHODS, Cell, Unit
+from unsee.paper.rows import Rows
+from unsee.paper.running import QUICK, run_all, write_scratch
+
+TILE, PLAIN = Unit("fashion-mnist", "tile"), Unit("fashion-mnist", None)
+TINY = replace(QUICK, pretraining_epochs=1, epochs=1, limit=20)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch, data, tmp_path):
+    monkeypatch.setattr(sources, "bundled", lambda: data)
+    monkeypatch.setenv("UNSEE_CACHE", str(tmp_path / "cache"))
+
+
+def test_what_is_finished_is_never_run_again(tmp_path):
+    cells = [Cell(TILE, "B", "CE"), Cell(TILE, "C", "CE + Fisher + RLD")]
+    rows, said = Rows(tmp_path / "rows"), []
+    assert run_all(cells, rows, TINY, tmp_path / "work", said.append) == []
+    assert len(said) == 2
+    before = {cell: rows.read(cell) for cell in cells}
+    run_all([*cells, Cell(TILE, "B", "CE + RLD")], rows, TINY, tmp_path / "work", said.append)
+    assert len(said) == 3
+    assert "fashion-mnist-tile-B-ce-rld, seed 0: 1 left" in said[2]
+    assert before == {cell: rows.read(cell) for cell in cells}
+    run = before[cells[0]][0]
+    assert [row["epoch"] for row in run["trajectory"]] == [0, 1]
+    assert run["scores"]["D_r"]["n"] == 180  # the last epoch is judged on the whole test set
+
+
+def test_more_seeds_are_added_and_truncation_has_one(tmp_path):
+    cells = [Cell(PLAIN, "A", method) for method in METHODS]
+    rows = Rows(tmp_path / "rows")
+    for seeds in (1, 2):
+        run_all(cells, rows, replace(TINY, seeds=seeds), tmp_path / "work", lambda _: None)
+    assert [len(rows.read(cell)) for cell in cells] == [2, 2, 2, 2, 1]
+
+
+def test_data_that_was_not_fetched_is_listed_as_skipped(tmp_path):
+    skipped = run_all([Cell(Unit("cifar-10", "tile"), "B", "CE")], Rows(tmp_path), TINY, tmp_path, print)
+    assert len(skipped) == 1
+    assert "unsee data fetch cifar-10" in skipped[0]
+
+
+def test_a_stop_loses_no_finished_run(tmp_path):
+    cells, rows = [Cell(TILE, "B", line) for line in ("CE", "CE + RLD")], Rows(tmp_path / "rows")
+    run_all(cells[:1], rows, TINY, tmp_path / "work", lambda _: None)
+    slow = replace(TINY, batch_size=4)
+    with pytest.raises(Interrupted):
+        run_all(cells, rows, slow, tmp_path / "work", lambda _: None, stop=lambda: True)
+    assert [len(rows.read(cell)) for cell in cells] == [1, 0]
+
+
+def test_training_from_scratch_on_D_r(tmp_path):
+    rows = Rows(tmp_path / "rows")
+    write_scratch(PLAIN, rows, TINY, tmp_path / "work")
+    path = tmp_path / "rows" / "fashion-mnist-plain-scratch.json"
+    before = path.stat().st_mtime_ns
+    write_scratch(PLAIN, rows, TINY, tmp_path / "work")
+    assert path.stat().st_mtime_ns == before
