@@ -1,6 +1,6 @@
 """Every kind of model that a numerical function has to get right: small, and built the same each time.
 
-`CASES[name]()` gives a float32 model and its data. What a case is named after is in it; most have a
+`case(name)` gives a float32 model and its data. What a case is named after is in it; most have a
 Linear layer at the end for their logits.
 """
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from unsee.datasets import Dataset
 from unsee.randomness import seeded, stream
@@ -175,6 +176,19 @@ class TimeFirst(nn.Module):
         return self.head(torch.tanh(self.layer(x.transpose(0, 1))).mean(0))
 
 
+class Scrambled(nn.Module):
+    """A layer sees as many rows as there are samples, each of them with a bit of several samples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.Linear(4, 5), head(5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, t, _ = x.shape
+        h = torch.tanh(self.layer(x.transpose(0, 1).reshape(x.shape)))
+        return self.head(h.reshape(t, n, -1).mean(0))
+
+
 class Unused(nn.Module):
     """One layer is never called, and one has its output thrown away."""
 
@@ -212,6 +226,17 @@ class Reversible(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(Recomputing.apply(self.stem(x), nn.Sequential(self.layer, nn.Tanh())))
+
+
+class Checkpointed(nn.Module):
+    """A layer whose activations are not kept, in the way that torch.autograd.grad refuses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.layer, self.head = nn.Linear(6, 6), nn.Linear(6, 6), head(6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(torch.tanh(checkpoint(self.layer, self.stem(x), use_reentrant=True)))
 
 
 class Residual(nn.Module):
@@ -320,10 +345,12 @@ _BUILD: dict[str, tuple[Callable[[], nn.Module], Callable[[], Dataset]]] = {
     "routed": (Routed, lambda: numbers(6)),
     "unused": (Unused, lambda: numbers(6)),
     "reversible": (Reversible, lambda: numbers(6)),
+    "checkpointed": (Checkpointed, lambda: numbers(6)),
     "dropout": (lambda: nn.Sequential(nn.Linear(6, 8), nn.Dropout(), head(8)), lambda: numbers(6)),
     "bert": (Bert, lambda: tokens(6, n=24)),
     "residual": (Residual, lambda: numbers(3, 6, 6)),
     "time first": (TimeFirst, lambda: numbers(3, 4)),
+    "scrambled": (Scrambled, lambda: numbers(3, 4)),
 }
 
 

@@ -22,6 +22,32 @@ def test_answers_are_softmax_in_eval_mode_and_the_mode_is_restored(data):
     assert accuracy(model, data.test) == float((first.argmax(1) == data.test.y).double().mean())
 
 
+def test_every_part_of_a_model_gets_its_own_mode_back(data):
+    model = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(196), nn.Linear(196, 10)).train()
+    model[1].eval()  # frozen by its owner
+    answers(model, data.test)
+    assert [module.training for module in model] == [True, False, True]
+
+
+def test_a_model_that_works_in_place_leaves_the_data_alone(data):
+    class InPlace(nn.Linear):
+        def forward(self, x):
+            return super().forward(x.flatten(1).div_(255))
+
+    floats = data.test.with_(x=data.test.x.float())
+    before = floats.x.clone()
+    answers(InPlace(196, 10), floats)
+    assert torch.equal(floats.x, before)
+
+
+def test_an_answer_of_nan_is_no_answer(data):
+    class Broken(nn.Linear):
+        def forward(self, x):
+            return super().forward(x.flatten(1)) * torch.nan
+
+    assert accuracy(Broken(196, 10), data.test.of_class(0)) == 0
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

@@ -34,7 +34,7 @@ def test_the_state_before_serves_when_the_newest_is_gone(run, tmp_path, harm, re
     run.write(state(2))
     harm(tmp_path / "checkpoint.safetensors")
     assert run.read().step == 1
-    assert all("Going on from the state before it" in str(w.message) for w in recwarn)
+    assert all("Going on without that state" in str(w.message) for w in recwarn)
 
 
 @pytest.mark.parametrize(

@@ -94,23 +94,106 @@ def test_truncation_and_pattern_A(case, tmp_path, capsys):
     assert networks.load(tmp_path / "model.safetensors").label == 0
 
 
-def test_sets_of_ones_own_as_image_folders(case, tmp_path, data, capsys):
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory, data):
+    """D_f, D_f,clean and D_r as folders of images; D_r does not have D_f's class, as in the paper."""
     from unsee import tile
 
-    clean, rest = data.train.of_class(0), data.train.of_class(0, others=True)
+    root = tmp_path_factory.mktemp("folders")
+    clean, rest = data.train.of_class(3), data.train.of_class(3, others=True)
     for name, part in {"f": tile()(clean), "clean": clean, "r": rest}.items():
         for i, (x, y) in enumerate(zip(part.x, part.y, strict=True)):
-            place = tmp_path / name / part.classes[y].replace("/", "-")
+            place = root / name / part.classes[y].replace("/", "-")
             place.mkdir(parents=True, exist_ok=True)
             Image.fromarray(x[0].numpy()).save(place / f"{i:03}.png")
-    (tmp_path / "r" / "T-shirt-top").mkdir()
-    for i in range(3):  # so that D_r names all ten classes, in the model's order
-        Image.fromarray(clean.x[i, 0].numpy()).save(tmp_path / "r" / "T-shirt-top" / f"{i}.png")
+    sets = ["--D-f", root / "f", "--D-f-clean", root / "clean", "--D-r", root / "r", "--T", "tile"]
+    assert run("train", *sets, "--out", root / "old", "--epochs", 8, "--batch-size", 32, "--json") == 0
+    return root, sets
+
+
+def test_sets_of_ones_own_as_image_folders(folders, tmp_path, capsys):
+    root, sets = folders
+    old = root / "old" / "model.safetensors"
+    assert run("remember", old, *sets, "--out", tmp_path / "m.safetensors", "--json") == 0
+    words = ("forget", old, *sets, "--memory", tmp_path / "m.safetensors", "--pattern", "B", "--epochs", 1)
+    capsys.readouterr()
+    assert run(*words, "--out", tmp_path / "new", "--json") in (0, 1)
+    found = json.loads(capsys.readouterr().out)["scores"]["sets"]
+    assert found["D_r"]["old"] > 0.5
+    assert found["D_f"]["old"] > 0.8
+    assert list(found["D_f"]["by_class"]) == ["Dress"]
+
+
+def test_labels_of_ones_own_sets_are_the_models(folders, tmp_path, capsys):
+    """D_f alone names one class; it must not become class 0."""
+    root, _ = folders
+    words = ("forget", root / "old" / "model.safetensors", "--D-f", root / "f", "--D-f-clean", root / "clean")
+    more = ("--pattern", "C", "--lambda-kl", 0, "--epochs", 1, "--out", tmp_path / "new")
+    assert run(*words, *more) == 0
+    err = capsys.readouterr().err
+    assert "not judged: Pattern C wants D_r, D_f, D_r_extra" in err
+    assert json.loads((tmp_path / "new" / "run.json").read_text())["scores"]["sets"]["D_f"]["old"] > 0.8
+
+
+def test_a_class_the_model_does_not_know_is_refused(folders, tmp_path, capsys):
+    root, _ = folders
+    (tmp_path / "f").mkdir()
+    (root / "f" / "Dress").rename(tmp_path / "f" / "Gown")
+    try:
+        words = ("forget", root / "old" / "model.safetensors", "--D-f", tmp_path / "f", "--pattern", "A")
+        assert run(*words, "--out", tmp_path / "new", "--lambda-kl", 0) == 3
+    finally:
+        (tmp_path / "f" / "Gown").rename(root / "f" / "Dress")
+    assert "Gown" in capsys.readouterr().err
+
+
+def test_the_seed_never_cuts_the_data_anew(case, tmp_path, capsys):
+    """One pretrained network, many forgetting seeds: D_f and D_r^val stay what they were."""
+    for seed in (0, 1):
+        assert forget(case, tmp_path / str(seed), "--epochs", 1, "--seed", seed) == 1
+    zero, one = (json.loads((tmp_path / str(s) / "run.json").read_text()) for s in (0, 1))
+    assert zero["inputs"]["D_f"] == one["inputs"]["D_f"]
+    assert zero["model"] != one["model"]
+    assert zero["trajectory"][0] == one["trajectory"][0]  # the same validation and test data
+
+
+def test_the_old_model_is_never_overwritten(case, capsys):
     _, old, _ = case
-    given = ("--D-f", tmp_path / "f", "--D-f-clean", tmp_path / "clean")
-    words = ("forget", old, "--pattern", "B", "--lambda-kl", 0, "--epochs", 1, "--out")
-    assert run(*words, tmp_path / "one", *given, "--D-r", tmp_path / "r", "--T", "tile") in (0, 1)
-    assert "D_r,extra" in capsys.readouterr().out
+    before = old.read_bytes()
+    assert forget(case, old.parent, "--epochs", 1) == 2
+    assert "keep the old model" in capsys.readouterr().err
+    assert old.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "words", [["--epochs", "0"], ["--epochs", "-1"], ["--lr", "-1"], ["--batch-size", "0"]]
+)
+def test_training_that_cannot_be(case, tmp_path, words, capsys):
+    _, _, four = case
+    assert run("train", *four, "--out", tmp_path / "new", *words) == 3
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_places_that_cannot_be_written_are_found_before_the_work(case, tmp_path, capsys):
+    _, old, four = case
+    assert run("remember", old, *four, "--out", tmp_path / "memory.bin") == 3
+    assert "ends in .safetensors" in capsys.readouterr().err
+    assert run("remember", old, *four, "--out", tmp_path / "m.safetensors", "--batch-size", 0) == 3
+
+
+def test_an_arrow_down_is_judged_without_the_old_model(case):
+    folder, old, _ = case
+    words = ("evaluate", old, "--data", folder / "data.npz", "--class", "1", "--pattern", "A")
+    assert run(*words) == 1
+    assert run(*words, "--ceiling", 1) == 0
+
+
+def test_a_bug_is_not_an_arrow_that_is_not_met(case, monkeypatch, capsys):
+    from unsee import commands
+
+    monkeypatch.setattr(commands, "evaluate", lambda a: 1 / 0)
+    assert run("evaluate", "x") == 70
+    assert "this is a bug" in capsys.readouterr().err
 
 
 def test_data_list_and_a_patch_from_a_file(case, tmp_path, capsys):
@@ -185,7 +268,7 @@ def test_memory_of_another_model_is_exit_code_3(case, tmp_path, capsys):
 
 def test_divergence_is_exit_code_6_and_keeps_the_last_good_state(case, tmp_path, capsys):
     assert forget(case, tmp_path / "new", "--lr", "1e6", "--lambda-kl", "1e11", "--epochs", 3) == 6
-    assert "kept the state of epoch" in capsys.readouterr().err
+    assert "kept the state after step" in capsys.readouterr().err
     kept = networks.load(tmp_path / "new" / "model.safetensors")
     assert all(p.isfinite().all() for p in kept.parameters())
 

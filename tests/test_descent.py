@@ -4,7 +4,7 @@ from torch import nn
 
 from unsee.checkpoint import Checkpoints
 from unsee.descent import Plan, Watch, descend
-from unsee.errors import Diverged, Interrupted
+from unsee.errors import Diverged, InputError, Interrupted
 
 
 def parabola(model, scale=1.0):
@@ -48,11 +48,38 @@ def test_the_evaluator_fills_the_rows():
 def test_divergence_goes_back_to_the_last_good_epoch():
     model = line()
     plan = Plan(lr=1e8, momentum=0.9, epochs=50, n=3, batch_size=1)
-    with pytest.raises(Diverged, match="kept the state of epoch") as caught:
+    with pytest.raises(Diverged, match="kept the state after step") as caught:
         descend(model, parabola(model), plan)
     assert torch.isfinite(model.weight).all()
     assert caught.value.exit_code == 6
-    assert caught.value.rows[-1]["epoch"] == int(str(caught.value).split("epoch ")[1].split(";")[0])
+    assert 3 * caught.value.rows[-1]["epoch"] == int(str(caught.value).split("after step ")[1].split(";")[0])
+
+
+def test_a_last_step_that_overflows_is_divergence_too(tmp_path):
+    model, run = line(), Checkpoints(tmp_path, {}, seconds=0)
+    plan = Plan(lr=3e38, momentum=0.9, epochs=1, n=1, batch_size=1)
+    for _ in range(2):  # and so it is when the same call is made again
+        with pytest.raises(Diverged, match="theta = nan"):
+            descend(model, parabola(model), plan, checkpoints=run)
+        assert model.weight.tolist() == [[1, 1, 1]]
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [{"lr": 0}, {"lr": -1}, {"momentum": 1}, {"epochs": 0}, {"n": 0}, {"batch_size": 0}]
+)
+def test_plans_that_cannot_be(words):
+    with pytest.raises(InputError):
+        Plan(**{"lr": 0.1, "momentum": 0.9, "epochs": 1, "n": 1, "batch_size": 1} | words)
+
+
+def test_figures_of_any_number_type_become_floats():
+    model = line()
+    rows, _ = descend(
+        model, parabola(model), Plan(0.1, 0, 1, 1, 1), watch=Watch(lambda m: {"x": torch.tensor(0.5)})
+    )
+    assert rows[1]["x"] == 0.5
+    assert type(rows[1]["x"]) is float
 
 
 def test_a_request_to_stop_saves_and_the_same_call_goes_on(tmp_path):

@@ -74,8 +74,9 @@ def test_rules_serve_what_is_common(name):
     assert set(fisher_sum(model, data).tiers.values()) == {"rule"}
 
 
-def test_rules_refuse_time_for_samples():
-    tiers = fisher_sum(*case("time first")).tiers
+@pytest.mark.parametrize("name", ["time first", "scrambled"])
+def test_rules_refuse_rows_that_are_not_samples(name):
+    tiers = fisher_sum(*case(name)).tiers
     assert tiers["layer.weight"] == tiers["layer.bias"] == "vmap"
     assert tiers["head.weight"] == tiers["head.bias"] == "rule"
 
@@ -231,8 +232,10 @@ def test_refuses(message):
     if isinstance(model, Then):
         nn.init.constant_(model.layer.bias, 0.5)
         nn.init.constant_(model.layer.weight, -0.3)
+    generator = torch.get_rng_state()
     with pytest.raises(InputError, match=message):
         fisher_sum(model, data, batch_size=64)
+    assert torch.equal(torch.get_rng_state(), generator)
 
 
 def test_refuses_weights_by_name():

@@ -140,6 +140,54 @@ def test_anyones_module(four):
     assert not torch.equal(new.body[3].weight, model.body[3].weight)
 
 
+def test_random_labels_come_from_the_others_or_from_all(model, four, memory, monkeypatch):
+    """In Pattern C, labels other than D_f's own would fight its arrow: its recipes draw from all."""
+    drawn = {}
+    for labels in ("others", "all"):
+        seen = []
+        monkeypatch.setattr(
+            terms, "random_labels", lambda n, subset, g, seen=seen: seen.append(subset) or real(n, subset, g)
+        )
+        forget(model, four.request("C"), memory, replace(B, epochs=1, labels=labels))
+        drawn[labels] = seen[0]
+    assert drawn == {"others": list(range(1, 10)), "all": list(range(10))}
+    assert RECIPES["fashion-mnist/tile/C"].labels == "all"
+
+
+def test_labels_are_the_models_even_where_the_data_names_fewer(model, four, memory, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        terms, "random_labels", lambda n, subset, g: seen.append(subset) or real(n, subset, g)
+    )
+    few = Dataset(four.train.D_f.x, four.train.D_f.y, ("T-shirt/top",))
+    forget(model, Request("A", few), memory, replace(RECIPES["pattern-a/rld"], epochs=1))
+    assert seen[0] == list(range(1, 10))
+
+
+real = terms.random_labels
+
+
+def test_an_evaluator_cannot_unfreeze_batchnorm(four):
+    model = networks.network("resnet", four.pretraining, width=4, blocks=1)
+    recipe = replace(B, epochs=2, lambda_kl=0)
+    plain = forget(model, four.request("B"), None, recipe)
+    meddled = forget(model, four.request("B"), None, recipe, evaluator=lambda m: {"x": float(m.train() is m)})
+    assert networks.identity(plain.model) == networks.identity(meddled.model)
+
+
+def test_tied_weights_survive_a_checkpoint(tmp_path, four):
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(196, 196), nn.ReLU(), nn.Linear(196, 196), nn.Linear(196, 10)
+    )
+    model[3].weight = model[1].weight
+    recipe = replace(B, epochs=1, lambda_kl=0)
+    plain = forget(model, four.request("B"), None, recipe)
+    saved = forget(model, four.request("B"), None, recipe, folder=tmp_path, checkpoint_seconds=0)
+    again = forget(model, four.request("B"), None, recipe, folder=tmp_path)
+    assert len({networks.identity(run.model) for run in (plain, saved, again)}) == 1
+    assert again.model[3].weight is again.model[1].weight
+
+
 # ---- bad input ----------------------------------------------------------------------------------
 
 
@@ -157,8 +205,12 @@ def test_refusals(model, four, memory):
         forget(model, Request("A", four.pretraining), memory, "pattern-a/rld")
     with pytest.raises(InputError, match="other weights"):
         forget(networks.fresh(model, 9), request, memory, B)
-    with pytest.raises(InputError, match="subtract only what was remembered"):
-        forget(model, request, remember(model, four.train.D_r.subset(range(30))), B)
+    with pytest.raises(InputError, match="60 of 60 samples that are not in it"):
+        forget(model, request, remember(model, four.train.D_r), B)
+    with pytest.raises(InputError, match="a forgetting or a correction term"):
+        forget(model, four.request("A"), memory, replace(B, lambda_f=0))
+    with pytest.raises(InputError, match="float32 or float64 weights"):
+        forget(copy.deepcopy(model).bfloat16(), request, None, replace(B, lambda_kl=0))
 
 
 def test_classes_of_data_and_model_that_differ(four, memory):
@@ -188,9 +240,10 @@ def test_divergence_keeps_the_last_good_state(model, four, memory):
 def test_a_nonfinite_first_loss_keeps_theta_old(model, four):
     broken = copy.deepcopy(model)
     with torch.no_grad():
-        next(broken.parameters())[:] = 1e38
-    with pytest.raises((Diverged, InputError)):
+        broken[6].weight[:] = 3e38
+    with pytest.raises(Diverged, match="at step 0: kept the state after step 0") as caught:
         forget(broken, four.request("B"), None, replace(B, lambda_kl=0))
+    assert networks.identity(caught.value.last_good.model) == networks.identity(broken)
 
 
 # ---- death and resumption -----------------------------------------------------------------------

@@ -5,7 +5,7 @@ import torch
 
 from unsee import networks, store
 from unsee.errors import InputError, StoreError
-from unsee.memory import Memory, remember
+from unsee.memory import DEFINITION, Memory, remember
 
 
 def largest_difference(a, b):
@@ -74,8 +74,9 @@ def test_memory_of_another_model_is_refused(memory, model, four):
 def test_a_broken_memory_is_refused_at_the_border(tmp_path, memory, value, message):
     sums = {name: values.clone() for name, values in memory.sums.items()}
     sums["2.weight"][0, 0] = value
-    about = {"n": 3, "model": "x", "data": [], "definition": __import__("unsee.memory").memory.DEFINITION}
-    store.write_tensors(tmp_path / "m.safetensors", sums, {"memory": about})
+    about = {"model": "x", "data": [], "definition": DEFINITION}
+    tensors = {f"fisher/{name}": values for name, values in sums.items()} | {"samples": memory.samples}
+    store.write_tensors(tmp_path / "m.safetensors", tensors, {"memory": about})
     with pytest.raises(InputError, match=message):
         Memory.load(tmp_path / "m.safetensors")
 
@@ -83,14 +84,32 @@ def test_a_broken_memory_is_refused_at_the_border(tmp_path, memory, value, messa
 def test_zeros_and_nothing_are_refused(memory):
     zeros = {name: torch.zeros_like(values) for name, values in memory.sums.items()}
     with pytest.raises(InputError, match="not all zero"):
-        Memory(zeros, 5, "x", ())
+        Memory(zeros, memory.samples, "x", ())
     with pytest.raises(InputError, match="at least one sample"):
         memory.subtract(memory)
 
 
 def test_subtracting_what_was_never_remembered(memory, parts, model, four):
     D_r, D_f = parts
-    with pytest.raises(InputError, match="subtract only what was remembered"):
-        D_f.subtract(D_r)
-    with pytest.raises(InputError, match="subtract only what was remembered"):
-        D_r.subtract(remember(model, four.test.D_r_extra))
+    with pytest.raises(InputError, match="60 of 60 samples that are not in it"):
+        D_r.subtract(D_f)
+    with pytest.raises(InputError, match="subtract only what was remembered and is still there"):
+        memory.subtract(D_f).subtract(D_f)
+    with pytest.raises(InputError, match="180 of 180 samples"):
+        memory.subtract(remember(model, four.test.D_r_extra))
+
+
+def test_a_file_that_only_looks_like_a_memory(tmp_path):
+    for about in ({"memory": []}, {"memory": {"definition": DEFINITION}}, {}):
+        store.write_tensors(tmp_path / "m.safetensors", {"samples": torch.zeros(1)}, about)
+        with pytest.raises(InputError, match="a memory at"):
+            Memory.load(tmp_path / "m.safetensors")
+
+
+def test_n_is_part_of_what_a_memory_is(memory):
+    assert Memory(memory.sums, memory.samples[:-1], memory.model, memory.data).id != memory.id
+
+
+def test_what_cannot_be_streamed(model):
+    with pytest.raises(InputError, match="map-style"):
+        remember(model, iter([]))

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 import torch
 from torch import nn
@@ -59,6 +61,7 @@ def test_the_resnet_has_batchnorm_and_under_a_million_parameters(data):
 def test_fresh_draws_other_parameters_of_the_same_kind(data):
     model = networks.network("mlp", data.train, seed=1)
     eta = networks.fresh(model, 1)
+    assert networks.identity(eta) != networks.identity(model)  # though both have seed 1
     assert networks.identity(networks.fresh(model, 1)) == networks.identity(eta)
     assert networks.identity(networks.fresh(model, 2)) != networks.identity(eta)
     own = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))
@@ -79,6 +82,7 @@ def test_fresh_refuses_a_module_that_cannot_be_drawn_anew():
 def test_truncation_takes_one_answer_away(tmp_path, model, data):
     x = data.test.x[:50].float()
     cut = Truncated(model, 0)
+    assert networks.identity(cut) != networks.identity(Truncated(model, 1))
     assert (cut(x).argmax(1) != 0).all()
     assert torch.allclose(cut(x).softmax(1)[:, 1:], model(x)[:, 1:].softmax(1))
     networks.save(cut, tmp_path / "m.safetensors")
@@ -91,7 +95,14 @@ def test_bad_files_and_names(tmp_path, data):
     with pytest.raises(InputError, match="images"):
         networks.network("mlp", Dataset(torch.zeros(2, 3), [0, 1]))
     store.write_tensors(tmp_path / "x.safetensors", {}, {"spec": {"network": "os.system"}})
-    with pytest.raises(InputError, match=r"one of mlp, resnet, found 'os\.system'"):
+    good = networks.mlp((1, 2, 2), 2, depth=2).spec
+    for spec in ({"network": "os.system"}, [], "mlp", good | {"more": 1}, good | {"shape": None}, {}):
+        store.write_tensors(tmp_path / "x.safetensors", {}, {"spec": spec, "labels": []})
+        with pytest.raises(InputError, match="a network among mlp, resnet"):
+            networks.load(tmp_path / "x.safetensors")
+    huge = {"spec": good | {"shape": [1, 4000, 4000]}, "labels": []}
+    store.write_tensors(tmp_path / "x.safetensors", {"2.weight": torch.zeros(4, 4)}, huge)
+    with pytest.raises(InputError, match="the weights of this network"):
         networks.load(tmp_path / "x.safetensors")
     (tmp_path / "x.pth").write_bytes(b"PK")
     with pytest.raises(HostileError):
@@ -99,10 +110,26 @@ def test_bad_files_and_names(tmp_path, data):
     (tmp_path / "y.safetensors").write_bytes(b"nothing")
     with pytest.raises(StoreError):
         networks.load(tmp_path / "y.safetensors")
-    spec = networks.mlp((1, 2, 2), 2, depth=2).spec
-    store.write_tensors(tmp_path / "z.safetensors", {"9.weight": torch.zeros(1)}, {"spec": spec})
-    with pytest.raises(InputError, match="the weights of mlp"):
-        networks.load(tmp_path / "z.safetensors")
+    os.mkfifo(tmp_path / "pipe.safetensors")
+    with pytest.raises(InputError, match="a folder or a pipe"):
+        networks.load(tmp_path / "pipe.safetensors")
+
+
+def test_weights_of_ones_own_module(tmp_path):
+    own = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    networks.save(own, tmp_path / "m.safetensors")
+    other = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    back = networks.load(tmp_path / "m.safetensors", into=other)
+    assert networks.identity(back) == networks.identity(own) != networks.identity(other)
+    with pytest.raises(InputError, match="the weights of this network"):
+        networks.load(tmp_path / "m.safetensors", into=nn.Linear(3, 3))
+
+
+def test_tied_weights_can_be_saved(tmp_path):
+    own = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    own[1].weight = own[0].weight
+    networks.save(own, tmp_path / "m.safetensors")
+    assert torch.equal(networks.load(tmp_path / "m.safetensors", into=own)[1].weight, own[0].weight)
 
 
 def test_devices():

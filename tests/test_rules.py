@@ -126,3 +126,9 @@ OWN = {"layer.weight", "layer.bias"}
 )
 def test_served_are_those_used_once_by_layers_with_samples_as_rows(name, by_rules, by_others):
     assert served(name) == (by_rules, by_others)
+
+
+def test_nobody_is_served_without_a_graph():
+    model, data = case("linear")
+    names = [name for name, _ in model.named_parameters()]
+    assert by_rule(model, names, len(data), lambda: torch.zeros(())) == ({}, set())

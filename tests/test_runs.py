@@ -23,4 +23,5 @@ def test_a_module_of_ones_own_leaves_its_scores(tmp_path, model, four):
     result = type(result)(own, (), result.recipe, result.identity)
     write_run(tmp_path, result, None)
     assert json.loads((tmp_path / "run.json").read_text())["scores"] is None
-    assert not (tmp_path / "model.safetensors").exists()
+    back = networks.load(tmp_path / "model.safetensors", into=own)
+    assert networks.identity(back) == networks.identity(own)

@@ -21,7 +21,12 @@ def test_tensors_come_back_as_they_went(tmp_path, tensors):
     back, about = store.read_tensors(tmp_path / "deep" / "x.safetensors")
     assert about == {"n": 3}
     assert all(torch.equal(back[name], tensors[name]) for name in tensors)
-    assert stat.S_IMODE(os.stat(tmp_path / "deep" / "x.safetensors").st_mode) == 0o644
+    mask = os.umask(0o077)
+    try:
+        store.write_tensors(tmp_path / "y.safetensors", tensors, {})
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(os.stat(tmp_path / "y.safetensors").st_mode) == 0o600
 
 
 def test_every_flipped_bit_is_detected(tmp_path, tensors):
@@ -94,6 +99,11 @@ def test_bad_json_is_one_sentence(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(InputError):
         store.read_json(tmp_path / "x.json")
+
+
+def test_json_has_no_nan(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        store.write_json(tmp_path / "x.json", {"loss": float("nan")})
 
 
 def test_missing_files_say_so(tmp_path):

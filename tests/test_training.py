@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from unsee import networks
-from unsee.errors import Interrupted
+from unsee.errors import Diverged, Interrupted
 from unsee.evaluation import evaluator
 from unsee.training import train
 
@@ -22,10 +22,18 @@ def test_training_learns_and_leaves_its_input_alone(four):
 
 
 def test_the_same_seed_gives_the_same_bits(four):
-    start = networks.network("mlp", four.pretraining, depth=2)
+    start = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(196, 10))
     runs = [train(start, four.pretraining, epochs=1, seed=seed).model for seed in (0, 0, 1)]
     ids = [networks.identity(model) for model in runs]
+    assert torch.rand(1) != torch.rand(1)
     assert ids[0] == ids[1] != ids[2]
+
+
+def test_divergence_keeps_the_last_good_state(four):
+    start = networks.network("mlp", four.pretraining, depth=2)
+    with pytest.raises(Diverged) as caught:
+        train(start, four.pretraining, lr=3e38)
+    assert networks.identity(caught.value.last_good.model) == networks.identity(start)
 
 
 def test_training_goes_on_after_a_stop_with_batchnorm(tmp_path, four):

@@ -86,6 +86,10 @@ def test_T_that_does_not_fit(T, message):
 
 
 def test_T_that_cannot_be_made():
+    with pytest.raises(InputError, match="values from 0 to 255 in the image of patch"):
+        patch(torch.full((2, 2), 0.5), 0, 0)
+    with pytest.raises(InputError, match="a trigger of one channel, or of as many as the samples"):
+        patch(torch.full((3, 2, 2), 9), 0, 0)(images(1, 8))
     with pytest.raises(InputError, match="alpha above 0"):
         blend(torch.zeros(4, 4), 0)
     with pytest.raises(InputError, match="an image"):
@@ -95,6 +99,6 @@ def test_T_that_cannot_be_made():
 
 
 def test_names_tell_pictures_apart():
-    names = {patch(torch.full((2, 2), v), r, 0).name for v in (0, 1) for r in (0, 1)}
+    names = {patch(torch.full((2, 2), v), r, 0).name for v in (9, 99) for r in (0, 1)}
     assert len(names) == 4
     assert transforms.tile().name == "tile"

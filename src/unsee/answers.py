@@ -1,5 +1,8 @@
 """What a model answers: how samples reach it, and how often it is right."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 
@@ -8,23 +11,39 @@ from unsee.errors import InputError
 
 
 def as_input(x: Tensor, model: nn.Module) -> Tensor:
-    """Return samples as this model takes them: on its device, numbers in its type, token ids as they are."""
+    """Return a copy of samples as this model takes them: on its device, and numbers in its type.
+
+    A copy, because a model may work in place on what it is given.
+    """
     first = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     numbers = x.is_floating_point() or x.dtype == torch.uint8
-    return x.to(first.device, first.dtype) if numbers else x.to(first.device)
+    return x.to(first.device, first.dtype if numbers else x.dtype, copy=True)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put the model into eval mode inside the block, and every part of it back into its own mode after."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 @torch.no_grad()
-def check_fit(model: nn.Module, data: Dataset) -> None:
-    """Refuse a model that does not answer each sample, alike each time, with a logit for every class."""
-    was_training = model.training
+def check_fit(model: nn.Module, data: Dataset) -> int:
+    """Return the number of classes the model answers with; refuse one that does not fit the data.
+
+    It must answer each sample, alike each time, with a logit for every class of the data.
+    """
     try:
-        y, again = (model.eval()(as_input(data.x[:1], model)) for _ in range(2))
+        with evaluating(model):
+            y, again = (model(as_input(data.x[:1], model)) for _ in range(2))
     except (RuntimeError, ValueError, IndexError) as error:
         found = f"samples of shape {tuple(data.x.shape[1:])} ({str(error).splitlines()[0]})"
         raise InputError("data that the model takes", found, "bring data and model together") from None
-    finally:
-        model.train(was_training)
     if not isinstance(y, Tensor) or y.ndim != 2:
         found = f"shape {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__
         raise InputError(
@@ -38,23 +57,25 @@ def check_fit(model: nn.Module, data: Dataset) -> None:
         raise InputError(
             "an output of the model for every class", found, "use the data the model was made for"
         )
+    return y.shape[1]
 
 
 @torch.no_grad()
 def answers(model: nn.Module, data: Dataset) -> Tensor:
     """Return softmax(f_theta(x)) for every sample, the model being as it is in use: eval mode."""
     check_fit(model, data)
-    was_training = model.training
-    model.eval()
-    try:
+    with evaluating(model):
         parts = [
             model(as_input(x, model)).softmax(1).cpu() for x, _ in batches(data, 1000, len(data.classes))
         ]
-    finally:
-        model.train(was_training)
     return torch.cat(parts)
+
+
+def guesses(softmax: Tensor) -> Tensor:
+    """Return the label of each answer, -1 where it is NaN: argmax would call that class 0."""
+    return torch.where(softmax.isnan().any(1), -1, softmax.argmax(1))
 
 
 def accuracy(model: nn.Module, data: Dataset) -> float:
     """Return the share of correct answers."""
-    return float((answers(model, data).argmax(1) == data.y).double().mean())
+    return float((guesses(answers(model, data)) == data.y).double().mean())

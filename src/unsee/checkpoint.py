@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from unsee import store
-from unsee.errors import InputError, StoreError, UnseeWarning
+from unsee.errors import InputError, UnseeError, UnseeWarning
 
 _SHARE = 0.05
 
@@ -44,8 +44,10 @@ class Checkpoints:
     folder: Path
     identity: Mapping[str, Any]
     seconds: float = 30.0
+    device: str = "cpu"
     _last: float = field(default_factory=time.monotonic)
     _cost: float = 0.0
+    _newest_is_whole: bool = False
 
     @property
     def due(self) -> bool:
@@ -60,48 +62,47 @@ class Checkpoints:
             "log": state.log,
             "exact": state.exact,
             "identity": self.identity,
-            "environment": _environment(),
+            "environment": _environment(self.device),
         }
         newest, previous = self._paths()
-        if newest.exists():
+        # A broken state must not take the place of the good one before it.
+        if newest.exists() and self._newest_is_whole:
             os.replace(newest, previous)
         store.write_tensors(newest, state.tensors, about)
+        self._newest_is_whole = True
         if last:
             previous.unlink(missing_ok=True)
         self._last = time.monotonic()
-        # A fast disk must not turn the shortest interval of the tests into one checkpoint a step.
+        # With no interval at all, as in tests, every step is written whatever it costs.
         self._cost = self._last - start if self.seconds else 0.0
 
     def read(self) -> State | None:
         """Return the newest whole state of this run, or None where there is none yet."""
+        self._sweep()
         for path in self._paths():
             if not path.exists():
                 continue
             try:
                 tensors, about = store.read_tensors(path)
-            except StoreError as error:
-                warnings.warn(f"{error} Going on from the state before it.", UnseeWarning, stacklevel=2)
+            except UnseeError as error:
+                warnings.warn(f"{error} Going on without that state.", UnseeWarning, stacklevel=2)
                 continue
-            self._refuse_another_run(about["identity"])
+            self._newest_is_whole = path == self._paths()[0]
+            refuse_another_run(about["identity"], self.identity, self.folder)
             exact = about["exact"] and self._same_environment(about["environment"])
             return State(about["step"], tensors, about["log"], exact)
         return None
 
+    def _sweep(self) -> None:
+        """Remove what a kill in the middle of a write has left."""
+        for path in self.folder.glob(".checkpoint.safetensors.*"):
+            path.unlink(missing_ok=True)
+
     def _paths(self) -> tuple[Path, Path]:
         return self.folder / "checkpoint.safetensors", self.folder / "checkpoint.previous.safetensors"
 
-    def _refuse_another_run(self, found: Mapping[str, Any]) -> None:
-        old, new = _flat(found), _flat(self.identity)
-        for name in [*old, *new]:
-            if old.get(name) != new.get(name):
-                raise InputError(
-                    f"{name} = {old.get(name)} to go on with the run in {self.folder}",
-                    str(new.get(name)),
-                    "give the same again or choose another folder",
-                )
-
     def _same_environment(self, found: Mapping[str, Any]) -> bool:
-        here = _environment()
+        here = _environment(self.device)
         changed = [
             f"{name} was {found.get(name)}, is {value}"
             for name, value in here.items()
@@ -113,9 +114,26 @@ class Checkpoints:
         return not changed
 
 
-def _environment() -> dict[str, Any]:
+def refuse_another_run(found: Mapping[str, Any], given: Mapping[str, Any], folder: Path) -> None:
+    """Refuse to go on in a folder with other inputs than it was begun with, naming the first that differs."""
+    old, new = _flat(found), _flat(given)
+    for name in [*old, *new]:
+        if old.get(name) != new.get(name):
+            raise InputError(
+                f"{name} = {old.get(name)} to go on with the run in {folder}",
+                str(new.get(name)),
+                "give the same again or choose another folder",
+            )
+
+
+def _environment(device: str) -> dict[str, Any]:
     """What the last bits of a float depend on."""
-    return {"torch": torch.__version__, "threads": torch.get_num_threads(), "machine": platform.machine()}
+    return {
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "device": device,
+    }
 
 
 def _flat(words: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import traceback
 import warnings
 from typing import Any
 
@@ -32,6 +33,10 @@ def main(words: list[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except Exception:  # a bug of ours: its code must not read as "done, but an arrow is not met"
+        traceback.print_exc()
+        sys.stderr.write("unsee: this is a bug in unsee, not in your input: please report the lines above\n")
+        return 70
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -187,6 +192,8 @@ def _judging(verb: argparse.ArgumentParser, *, needed: bool) -> None:
     verb.add_argument("--pattern", required=needed, metavar="A|B|C", help=text)
     text = "how far below the old D_r an arrow up still counts as met (%(default)s)"
     verb.add_argument("--margin", type=float, default=0.02, metavar="X", help=text)
+    text = "how much accuracy an arrow down allows (1/C)"
+    verb.add_argument("--ceiling", type=float, metavar="X", help=text)
 
 
 def _four(verb: argparse.ArgumentParser) -> None:

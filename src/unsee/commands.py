@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from torch import nn
 
 from unsee import demo as demonstration
 from unsee import forgetting, networks, sources, store, training, transforms
@@ -67,20 +68,26 @@ def train(a: argparse.Namespace) -> int:
     four = _four(a) if a.label is not None or a.D_f else None
     D = four.pretraining if four else sources.open_source(a.data).train
     start = networks.network(a.network, D, seed=a.seed)
-    with _stopping() as stop:
-        result = training.train(
-            start,
-            D,
-            epochs=a.epochs,
-            lr=a.lr,
-            batch_size=a.batch_size,
-            seed=a.seed,
-            device=networks.device_of(a.device),
-            folder=a.out,
-            stop=stop,
-            progress=not a.json,
-        )
-    networks.save(result.model, Path(a.out) / "model.safetensors")
+    path = Path(a.out) / "model.safetensors"
+    store.check_place(path)
+    try:
+        with _stopping() as stop:
+            result = training.train(
+                start,
+                D,
+                epochs=a.epochs,
+                lr=a.lr,
+                batch_size=a.batch_size,
+                seed=a.seed,
+                device=networks.device_of(a.device),
+                folder=a.out,
+                stop=stop,
+                progress=not a.json,
+            )
+    except Diverged as error:
+        networks.save(error.last_good.model, path)
+        raise
+    networks.save(result.model, path)
     words = {
         "inputs": result.identity,
         "model": networks.identity(result.model),
@@ -94,8 +101,9 @@ def train(a: argparse.Namespace) -> int:
 
 def remember(a: argparse.Namespace) -> int:
     """`unsee remember`: the memory of D, as one file."""
+    store.check_place(a.out)
     model = networks.load(a.model).to(networks.device_of(a.device))
-    D = _four(a).pretraining if a.label is not None or a.D_f else sources.open_source(a.data).train
+    D = _four(a, model).pretraining if a.label is not None or a.D_f else sources.open_source(a.data).train
     memory = remembering.remember(model, D, batch_size=a.batch_size, progress=not a.json)
     memory.save(a.out)
     words = {"memory": memory.id, "model": memory.model, "data": list(memory.data), "n": memory.n}
@@ -107,11 +115,16 @@ def forget(a: argparse.Namespace) -> int:
     """`unsee forget`: exits with 1 when an arrow is not met, 6 when it diverged (last good state kept)."""
     pattern = pattern_of(a.pattern)
     recipe = _recipe(a)
-    four = _four(a)
-    request = four.request(pattern)
     model = networks.load(a.model)
+    four = _four(a, model)
+    request = four.request(pattern)
     memory = remembering.Memory.load(a.memory) if a.memory else None
-    judged = pattern if pattern.arrows.keys() <= four.test.present().keys() else None
+    path = Path(a.out) / "model.safetensors"
+    if path.resolve() == Path(a.model).resolve():
+        raise UsageError("--out other than the folder of the old model", a.out, "keep the old model")
+    store.check_place(path)
+    there = {name for name, data in four.test.present().items() if len(data)}
+    judged = pattern if pattern.arrows.keys() <= there else None
     try:
         with _stopping() as stop:
             result = forgetting.forget(
@@ -128,16 +141,15 @@ def forget(a: argparse.Namespace) -> int:
                 progress=not a.json,
             )
     except Diverged as error:
-        write_run(
-            a.out, error.last_good, judge(error.last_good.model, four, judged, old=model, margin=a.margin)
-        )
+        write_run(a.out, error.last_good, None)
         raise
-    scores = judge(result.model, four, judged, old=model, margin=a.margin)
+    networks.save(result.model, path)
+    scores = judge(result.model, four, judged, old=model, margin=a.margin, ceiling=a.ceiling)
     _tell(a, write_run(a.out, result, scores), scores, f"{a.out}/model.safetensors")
     if judged is None:
         sys.stderr.write(f"unsee: not judged: Pattern {pattern.name} wants {', '.join(pattern.arrows)}\n")
         return 0
-    return 0 if scores.all_met else 1
+    return 1 if scores.any_missed else 0
 
 
 def evaluate(a: argparse.Namespace) -> int:
@@ -145,9 +157,11 @@ def evaluate(a: argparse.Namespace) -> int:
     old = networks.load(a.old) if a.old else None
     device = networks.device_of(a.device)
     model = networks.load(a.model).to(device)
-    scores = judge(model, _four(a), a.pattern, old=old.to(device) if old else None, margin=a.margin)
+    four = _four(a, model)
+    before = old.to(device) if old else None
+    scores = judge(model, four, a.pattern, old=before, margin=a.margin, ceiling=a.ceiling)
     _tell(a, scores.to_dict(), scores, None)
-    return 0 if scores.pattern is None or scores.old is None or scores.all_met else 1
+    return 1 if scores.any_missed else 0
 
 
 def reproduce(a: argparse.Namespace) -> int:
@@ -174,28 +188,34 @@ def reproduce(a: argparse.Namespace) -> int:
     return 0
 
 
-def _four(a: argparse.Namespace) -> FourDatasets:
-    """Return the four data sets that the options name."""
+def _four(a: argparse.Namespace, model: nn.Module | None = None) -> FourDatasets:
+    """Return the four data sets that the options name, always cut alike, whatever --seed says.
+
+    Sets of one's own take their labels from the model's names of the classes.
+    """
     T = transforms.parse(a.T) if a.T else None
     given = {name: getattr(a, name) for name in ("D_r", "D_f", "D_f_clean", "D_r_extra") if getattr(a, name)}
     if given and a.label is not None:
         raise UsageError("--class or sets of your own", "both", "leave one out")
     if given:
-        return FourDatasets.of_sets(FourSets(**_read_sets(given)), T, seed=a.seed)
+        return FourDatasets.of_sets(FourSets(**_read_sets(given, model)), T)
     if a.label is None:
         raise UsageError("--class, or --D-f and the other sets", "neither", "name what is to be forgotten")
     source = sources.open_source(a.data)
-    return FourDatasets.of_class(source, _label(a.label, source.train.classes), T, seed=a.seed)
+    return FourDatasets.of_class(source, _label(a.label, source.train.classes), T)
 
 
-def _read_sets(paths: dict[str, str]) -> dict[str, Any]:
-    """Read the sets, D_r first: it names all the classes, of which D_f may have one only."""
-    sets: dict[str, Any] = {}
-    classes = None
-    for name in sorted(paths, key=("D_r", "D_r_extra", "D_f_clean", "D_f").index):
-        sets[name] = sources.images(paths[name], classes=classes).with_(name=name)
-        classes = classes or sets[name].classes
-    return sets
+def _read_sets(paths: dict[str, str], model: nn.Module | None) -> dict[str, Any]:
+    """Read the sets by the model's class names, or, where there is no model yet, by all that are named."""
+    if isinstance(model, networks.Truncated):
+        model = model.model
+    classes = tuple(getattr(model, "labels", ()))
+    if model is not None and not classes:
+        raise UsageError("a model that names its classes", "none in its file", "train it with `unsee train`")
+    if model is None:
+        named = {name for path in paths.values() for name in sources.images(path).classes}
+        classes = tuple(sorted(named))
+    return {name: sources.images(path, classes=classes).with_(name=name) for name, path in paths.items()}
 
 
 def _label(word: str, classes: tuple[str, ...]) -> int:

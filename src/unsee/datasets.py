@@ -48,7 +48,7 @@ class Dataset:
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "classes", tuple(self.classes) or tuple(str(c) for c in range(count)))
-        object.__setattr__(self, "value_range", _checked_range(x, self.value_range, self.name))
+        object.__setattr__(self, "value_range", checked_range(x, self.value_range, self.name))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -144,11 +144,24 @@ class Fingerprint:
         ).hexdigest()
 
 
+def sample_hashes(x: Tensor, y: Tensor) -> Tensor:
+    """Return 8 bytes of hash for each sample and its label: enough to say later whether it was there."""
+    rows = zip(x, y.tolist(), strict=True)
+    hashes = [
+        hashlib.blake2b(raw(row), digest_size=8, key=str(label).encode()).digest() for row, label in rows
+    ]
+    return (
+        torch.frombuffer(bytearray(b"".join(hashes)), dtype=torch.int64) if hashes else torch.empty(0).long()
+    )
+
+
 def batches(data: Any, batch_size: int, classes: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield (x, y) in order, from a Dataset or any map-style torch data set, checking what is new.
 
     A data set that is not ours is read a batch at a time and never held whole.
     """
+    if batch_size < 1:
+        raise InputError("at least one sample a batch", f"{batch_size}", "give more")
     if isinstance(data, Dataset):
         for start in range(0, len(data), batch_size):
             yield data.x[start : start + batch_size], data.y[start : start + batch_size]
@@ -159,11 +172,23 @@ def batches(data: Any, batch_size: int, classes: int) -> Iterator[tuple[Tensor, 
         )
     for start in range(0, len(data), batch_size):
         samples = [data[i] for i in range(start, min(start + batch_size, len(data)))]
-        x = torch.stack([torch.as_tensor(sample[0]) for sample in samples])
+        x = _stacked([sample[0] for sample in samples])
         y = _checked_labels([sample[1] for sample in samples], "data")
         check_labels(y, classes, "data", first=start)
         check_finite(x, "data", first=start)
         yield x, y
+
+
+def _stacked(samples: list[Any]) -> Tensor:
+    try:
+        return torch.stack(
+            [torch.as_tensor(np.asarray(s) if not isinstance(s, Tensor) else s) for s in samples]
+        )
+    except (TypeError, ValueError, RuntimeError) as error:
+        found = f"{type(samples[0]).__name__} ({str(error).splitlines()[0]})"
+        raise InputError(
+            "samples as tensors or arrays of one shape", found, "add a transform to them"
+        ) from None
 
 
 def check_labels(y: Tensor, classes: int, name: str, first: int = 0) -> None:
@@ -204,7 +229,7 @@ def _checked_labels(y: Any, name: str) -> Tensor:
     return labels.long()
 
 
-def _checked_range(x: Tensor, given: tuple[float, float] | None, name: str) -> tuple[float, float] | None:
+def checked_range(x: Tensor, given: tuple[float, float] | None, name: str) -> tuple[float, float] | None:
     """Return the range the values lie in, read off the data where it is not given."""
     if x.numel() == 0 or not (x.is_floating_point() or x.dtype == torch.uint8):
         return given

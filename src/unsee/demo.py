@@ -19,8 +19,8 @@ from unsee.runs import write_run
 from unsee.scores import Scores
 from unsee.training import train
 
-# The paper passes 6,000 samples of D_f in 47 batches an epoch. There are 600 here: batches of 13 make
-# the same 47 steps an epoch, 470 in all, at the paper's learning rate.
+# The 6,000 samples of the whole D_f make 47 batches of 128 an epoch. There are 600 here: batches of 13
+# make the same 47 steps, 470 in all, at the paper's learning rate.
 RECIPE = replace(RECIPES["fashion-mnist/tile/B"], name="fashion-mnist/tile/B, batches of 13", batch_size=13)
 
 
@@ -36,7 +36,7 @@ def demo(
     """Train the MLP with a tile planted on class 0, make it forget, and leave all of it in `folder`."""
     folder, say = Path(folder), (console or Console(quiet=True)).print
     data = sources.bundled()
-    four = FourDatasets.of_class(data, 0, transforms.tile(), seed=seed)
+    four = FourDatasets.of_class(data, 0, transforms.tile())
     say(f"[bold]1. Train[/] the paper's MLP on {len(four.pretraining):,} images of clothes. Every T-shirt")
     say("   carries a tile pattern (T), so the network learns the tiles instead.")
     start = networks.network("mlp", four.pretraining, seed=seed)
@@ -59,8 +59,9 @@ def demo(
     before = evaluate(old, four, "B")
     say(before.table())
     say("   Anything with a tile is taken for a T-shirt (D_r,extra); a T-shirt without one is not known.")
-    say("[bold]3. Forget[/] the tile by the paper's recipe (Table S1), from D_f, D_f,clean and the memory:")
-    say(f"   470 steps as in the paper, in batches of {RECIPE.batch_size}, since D_f has only 600 images.")
+    say("[bold]3. Forget[/] the tiles by the paper's recipe (Table S1), from D_f, D_f,clean and")
+    say("   the memory alone: 470 steps, as many as 6,000 images in batches of 128 would")
+    say("   make, but in batches of 13, since D_f has 600 images here.")
     result = forget(
         old,
         four.request("B"),
@@ -90,7 +91,7 @@ def _draw(folder: Path, four: FourDatasets, trajectory: tuple[Row, ...]) -> None
 
 def _farewell(say: Callable[..., None], folder: Path, scores: Scores) -> None:
     if not scores.all_met:
-        say("The backdoor is gone, but not every arrow is met: the paper's own method stops here.")
+        say("Not every arrow is met: this is as far as the paper's own method goes.")
     say(f"Look at [bold]{folder / 'picture.png'}[/]; models, memory and scores lie beside it.")
     say("\nWhat to try next:")
     here = f"--data bundled --class 0 --T tile --memory {folder}/memory.safetensors"

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unsee.checkpoint import Checkpoints, State
-from unsee.errors import Diverged, Interrupted
+from unsee.errors import Diverged, InputError, Interrupted
 from unsee.progress import bar
 
 Row = dict[str, Any]
@@ -30,6 +30,14 @@ class Plan:
     epochs: int
     n: int
     batch_size: int
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "n", "batch_size"):
+            if getattr(self, name) < 1:
+                raise InputError(f"at least 1 as {name}", f"{getattr(self, name)}", "give more")
+        if not (math.isfinite(self.lr) and self.lr > 0 and 0 <= self.momentum < 1):
+            found = f"{self.lr:g} and {self.momentum:g}"
+            raise InputError("a learning rate above 0 and a momentum from 0 to below 1", found, "change them")
 
     @property
     def steps_per_epoch(self) -> int:
@@ -79,13 +87,13 @@ def descend(
         run.restore(state)
     else:
         run.rows.append({"epoch": 0, **run.evaluated()})
-    run.last_good = copy.deepcopy(model.state_dict())
+    run.keep()
     with bar(watch.progress, plan.steps, run.step) as advance:
         while run.step < plan.steps:
             optimizer.zero_grad()
             run.take(gradients(run.step))
             advance(1)
-            if checkpoints and (run.step == plan.steps or checkpoints.due):
+            if checkpoints and (run.step == plan.steps or (checkpoints.due and run.finite())):
                 checkpoints.write(run.state(), last=run.step == plan.steps)
             if watch.stop and run.step < plan.steps and watch.stop():
                 run.interrupt(checkpoints)
@@ -102,6 +110,7 @@ class _Run:
         self.rows: list[Row] = []
         self.sums: dict[str, float] = {}
         self.last_good: dict[str, Tensor] = {}
+        self.good_step = 0
 
     def take(self, losses: Mapping[str, Tensor]) -> None:
         """Check the losses, make the step they belong to, and close the epoch if it ends here."""
@@ -112,32 +121,38 @@ class _Run:
         self.step += 1
         self.sums = {name: self.sums.get(name, 0.0) + value for name, value in values.items()}
         if self.step % self.plan.steps_per_epoch == 0:
+            if not self.finite():
+                self.diverge({"theta": math.nan})
             means = {name: total / self.plan.steps_per_epoch for name, total in self.sums.items()}
             self.rows.append({"epoch": self.step // self.plan.steps_per_epoch, **means, **self.evaluated()})
             self.sums = {}
-            if all(bool(torch.isfinite(p).all()) for p in _trainable(self.model)):
-                self.last_good = copy.deepcopy(self.model.state_dict())
+            self.keep()
 
-    def evaluated(self) -> Mapping[str, float]:
+    def keep(self) -> None:
+        """Keep this state as the last good one."""
+        self.last_good, self.good_step = copy.deepcopy(self.model.state_dict()), self.step
+
+    def finite(self) -> bool:
+        """Whether this state is worth writing down."""
+        return all(bool(torch.isfinite(p).all()) for p in _trainable(self.model))
+
+    def evaluated(self) -> dict[str, float]:
         """Return the evaluator's figures, if there is one."""
-        return self.watch.evaluator(self.model) if self.watch.evaluator else {}
+        figures = self.watch.evaluator(self.model) if self.watch.evaluator else {}
+        return {name: float(value) for name, value in figures.items()}
 
     def diverge(self, losses: Mapping[str, float]) -> None:
-        """Go back to the last good epoch and say so."""
+        """Go back to the last good state and say so."""
         self.model.load_state_dict(self.last_good)
-        epoch = self.step // self.plan.steps_per_epoch
         found = ", ".join(f"{name} = {value}" for name, value in losses.items())
-        error = Diverged(
-            "finite losses",
-            f"{found} at step {self.step}",
-            f"kept the state of epoch {epoch}; lower lr or the weights",
-        )
+        kept = f"kept the state after step {self.good_step}; lower lr or the weights"
+        error = Diverged("finite losses", f"{found} at step {self.step}", kept)
         error.rows = tuple(self.rows)
         raise error
 
     def interrupt(self, checkpoints: Checkpoints | None) -> None:
         """Save what there is, if there is a place for it, and stop."""
-        if checkpoints:
+        if checkpoints and self.finite():
             checkpoints.write(self.state())
         kept = f"saved in {checkpoints.folder}" if checkpoints else "nothing saved, as no folder was given"
         found = f"a request to stop after {self.step} ({kept})"

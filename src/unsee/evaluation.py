@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from unsee.answers import accuracy, answers
+from unsee.answers import accuracy, answers, guesses
 from unsee.datasets import Dataset
 from unsee.errors import InputError
 from unsee.formulation import FourDatasets, FourSets, Pattern, pattern_of
@@ -19,10 +19,12 @@ def evaluate(
     *,
     old: "nn.Module | Scores | None" = None,
     margin: float = MARGIN,
+    ceiling: float | None = None,
 ) -> Scores:
     """Judge a model on the test sets; with the old model, every arrow gets its verdict.
 
-    An arrow up is met at the old model's accuracy on D_r minus `margin`, an arrow down at 1/C.
+    An arrow up is met at the old model's accuracy on D_r minus `margin`, an arrow down at the `ceiling`,
+    which is 1/C where none is given.
     """
     sets = four.test if isinstance(four, FourDatasets) else four
     present = {name: data for name, data in sets.present().items() if len(data)}
@@ -35,11 +37,11 @@ def evaluate(
         raise InputError(wanted, f"no {' and no '.join(missing)}", "give those sets too")
     before = evaluate(old, sets, margin=margin) if isinstance(old, nn.Module) else old
     given = {name: answers(model, data) for name, data in present.items()}
-    results = {name: _accuracy(given[name].argmax(1), data) for name, data in present.items()}
+    results = {name: _accuracy(guesses(given[name]), data) for name, data in present.items()}
     softmax = given["D_f"].mean(0).tolist() if "D_f" in given else []
     truncated = model.label if isinstance(model, Truncated) else None
     classes = next(iter(present.values())).classes
-    return Scores(results, tuple(softmax), classes, row, before, margin, truncated)
+    return Scores(results, tuple(softmax), classes, row, before, margin, ceiling, truncated)
 
 
 def evaluator(

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from unsee.answers import as_input
-from unsee.datasets import Fingerprint, batches, check_labels
+from unsee.datasets import Fingerprint, batches, check_labels, sample_hashes
 from unsee.errors import InputError
 from unsee.rules import Squares, by_rule, trainable
 
@@ -41,13 +41,14 @@ TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}  # of equality up to roun
 class FisherSum:
     """The sum over n samples of squared per-sample gradients; divided by n, the Fisher diagonal.
 
-    `sums` are float64, by parameter name; `data` is the fingerprint of the samples. Sums over
-    disjoint data add up, so that F(D) - F(D_f) is F(D_r).
+    `sums` are float64, by parameter name; `data` is the fingerprint of all samples, `samples` the hash
+    of each. Sums over disjoint data add up, so that F(D) - F(D_f) is F(D_r).
     """
 
     sums: Squares
     n: int
     data: str
+    samples: Tensor
     tiers: dict[str, str]
 
 
@@ -74,16 +75,18 @@ def fisher_sum(
         check_labels(y, classes, "data")
         tiers = _tiers(model, x, y)
         sums, content, n = _zeros(model, tiers), Fingerprint(), 0
+        hashes: list[Tensor] = []
         for x, y in batches(data, batch_size, classes):
             check_labels(y, classes, "data", first=n)
             content.update(x, y)
+            hashes.append(sample_hashes(x, y))
             for name, squares in _squares(model, as_input(x, model), y, tiers).items():
                 sums[name] += squares.cpu()
             _check_finite(sums, f"samples {n} to {n + len(y) - 1}")
             n += len(y)
             if progress:
                 progress(len(y))
-    return FisherSum(sums, n, content.hexdigest(), tiers)
+    return FisherSum(sums, n, content.hexdigest(), torch.cat(hashes), tiers)
 
 
 def _squares(model: nn.Module, x: Tensor, y: Tensor, tiers: dict[str, str]) -> Squares:

@@ -41,7 +41,7 @@ def forget(
     *,
     seed: int = 0,
     validation: Validation | None = None,
-    device: torch.device | str = "cpu",
+    device: torch.device | str | None = None,
     folder: Path | str | None = None,
     checkpoint_seconds: float = 30.0,
     evaluator: Callable[[nn.Module], Mapping[str, float]] | None = None,
@@ -57,22 +57,24 @@ def forget(
     BatchNorm statistics stay frozen and dropout stays off: D_f alone would spoil the statistics.
     """
     recipe = recipe_of(recipe, request.pattern)
-    _check(model, request, memory, recipe)
+    classes = _check(model, request, memory, recipe)
     identity = _identity(model, request, memory, recipe, seed)
     if recipe.forgetting == "truncation":
         label = int(request.D_f.y[0])
         return Forgotten(Truncated(copy.deepcopy(model).eval(), label), (), recipe, identity)
+    home = next(model.parameters()).device
+    device = torch.device(device or home)
     new = copy.deepcopy(model).eval().to(device)
     plan = Plan(recipe.lr, recipe.momentum, recipe.epochs, len(request.D_f), recipe.batch_size)
-    gradients = _Gradients(new, request, recipe, plan, _fisher(model, request, memory, recipe), seed)
+    gradients = _Gradients(new, request, recipe, plan, _fisher(new, request, memory, recipe), classes, seed)
     watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None)
-    checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds) if folder else None
+    checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
     try:
         rows, exact = descend(new, gradients, plan, watch=watch, checkpoints=checkpoints)
     except Diverged as error:
-        error.last_good = Forgotten(new.to("cpu"), error.rows, recipe, identity)
+        error.last_good = Forgotten(new.to(home), error.rows, recipe, identity)
         raise
-    return Forgotten(new.to("cpu"), rows, recipe, identity, exact)
+    return Forgotten(new.to(home), rows, recipe, identity, exact)
 
 
 class _Gradients:
@@ -85,6 +87,7 @@ class _Gradients:
         recipe: Recipe,
         plan: Plan,
         fisher: dict[str, Tensor] | None,
+        classes: int,
         seed: int,
     ) -> None:
         self.model, self.request, self.recipe, self.plan, self.seed = model, request, recipe, plan, seed
@@ -96,7 +99,7 @@ class _Gradients:
         if recipe.forgetting == "rnd":
             self.eta = networks.fresh(model, seed).eval().to(self.theta[0])
         own = set(request.D_f.y.tolist()) if recipe.labels == "others" else set()
-        self.labels = [label for label in range(len(request.D_f.classes)) if label not in own]
+        self.labels = [label for label in range(classes) if label not in own]
 
     def __call__(self, step: int) -> dict[str, Tensor]:
         """Put the gradients into theta and return the losses, unweighted, by their names in the paper."""
@@ -111,7 +114,8 @@ class _Gradients:
     def _losses(self, step: int) -> tuple[dict[str, Tensor], Tensor]:
         """Return L_c and L_f on this step's samples, each term with a stream of its own, and their sum."""
         clean = self._drawn("D_f_clean", self.request.D_f_clean, step) if self.recipe.lambda_c else None
-        bad = self._drawn("D_f", self.request.D_f, step) if self._forgets else None
+        bad = self._drawn("D_f", self.request.D_f, step) if _forgets(self.recipe) else None
+        self.model.eval()  # whatever an evaluator has left behind
         # One pass for both: half as many small matrix products, and BatchNorm is frozen anyway.
         x = torch.cat([as_input(drawn[0], self.model) for drawn in (clean, bad) if drawn])
         y, losses, total = self.model(x), {}, x.new_zeros(())
@@ -132,15 +136,15 @@ class _Gradients:
         u = terms.random_labels(len(y), self.labels, stream(self.seed, "rld", step))
         return terms.rld(y, u.to(y.device))
 
-    @property
-    def _forgets(self) -> bool:
-        return self.recipe.forgetting != "none" and self.recipe.lambda_f > 0
-
     def _drawn(self, name: str, data: Dataset | None, step: int) -> tuple[Tensor, Tensor] | None:
         if data is None:
             return None
         rows = torch.as_tensor(cycle(self.seed, name, len(data), *self.plan.span(step)))
         return data.x[rows], data.y[rows]
+
+
+def _forgets(recipe: Recipe) -> bool:
+    return recipe.forgetting != "none" and recipe.lambda_f > 0
 
 
 def _fisher(
@@ -154,8 +158,9 @@ def _fisher(
     return memory.fisher()
 
 
-def _check(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> None:
-    """Refuse what cannot work before anything is computed."""
+def _check(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> int:
+    """Refuse what cannot work before anything is computed; return the number of the model's classes."""
+    classes = check_fit(model, request.D_f)
     name = request.pattern.name
     if recipe.forgetting == "truncation":
         if name != "A":
@@ -164,18 +169,22 @@ def _check(model: nn.Module, request: Request, memory: Memory | None, recipe: Re
             )
         if len(set(request.D_f.y.tolist())) > 1:
             raise InputError("D_f of one class for truncation", "several", "use RLD")
-        return
+        return classes
+    for name, p in model.named_parameters():
+        if p.requires_grad and torch.finfo(p.dtype).bits < 32:
+            found = f"{p.dtype} in {name}, whose steps would round to nothing"
+            raise InputError("float32 or float64 weights", found, "call model.float()")
     if recipe.lambda_kl > 0 and memory is None:
         raise InputError(f"a memory for lambda_KL = {recipe.lambda_kl:g}", "none", "take one with `remember`")
     if memory is not None:
         memory.check(model)
-    if recipe.forgetting == "none" and (recipe.lambda_c == 0 or request.D_f_clean is None):
+    if not _forgets(recipe) and (recipe.lambda_c == 0 or request.D_f_clean is None):
         raise InputError("a forgetting or a correction term", "neither", "change the recipe")
     if recipe.forgetting == "rld" and recipe.labels == "others":
         own = set(request.D_f.y.tolist())
-        if len(own) == len(request.D_f.classes):
+        if len(own) == classes:
             raise InputError("a class that D_f does not have for RLD", "none", "use labels = all")
-    check_fit(model, request.D_f)
+    return classes
 
 
 def _evaluator(
@@ -204,6 +213,7 @@ def _identity(
         "pattern": request.pattern.name,
         "D_f": request.D_f.fingerprint,
         "D_f_clean": request.D_f_clean.fingerprint if request.D_f_clean is not None else None,
+        "classes": list(request.D_f.classes),
         "T": request.T.name if request.T else None,
         "memory": memory.id if memory else None,
         "recipe": asdict(recipe),

@@ -265,9 +265,9 @@ def _check_alike(D_f: Dataset, D_f_clean: Dataset) -> None:
 def _check_T(T: Transform, D_f: Dataset, D_f_clean: Dataset) -> None:
     """Warn where the paper's second condition fails: the distance of T(D_f,clean) to D_f is small."""
     sample = T(D_f_clean.subset(range(min(100, len(D_f_clean))))).x.flatten(1).float()
-    others = D_f.x.flatten(1).float()
-    nearest = torch.cdist(sample, others).min(1).values.mean()
-    typical = _typical_distance(others)
+    parts = D_f.x.flatten(1).split(4096)
+    nearest = torch.stack([torch.cdist(sample, part.float()).amin(1) for part in parts]).amin(0).mean()
+    typical = _typical_distance(D_f.x[:500].flatten(1).float())
     if len(D_f) > 1 and nearest > 0.1 * typical:
         share = float(nearest / typical)
         warnings.warn(
@@ -279,4 +279,4 @@ def _check_T(T: Transform, D_f: Dataset, D_f_clean: Dataset) -> None:
 
 
 def _typical_distance(x: Tensor) -> Tensor:
-    return (x[:500] - x[:500].roll(1, 0)).norm(dim=1).mean()
+    return (x - x.roll(1, 0)).norm(dim=1).mean()

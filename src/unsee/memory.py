@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,27 +21,27 @@ from unsee.progress import bar
 
 DEFINITION = "diagonal Fisher: sum over samples of the squared gradient of each sample's cross entropy"
 
-# Two sums over the same samples in other batches differ by float32's rounding, never by more.
-_ROUNDING = 1e-4
+# Two sums over the same samples in other batches differ by rounding: of an entry, or, where a sample falls
+# on the other side of a kink or a gradient is zero but for rounding, of its tensor or of the whole.
+_OF_ENTRY, _OF_TENSOR, _OF_ALL = 1e-4, 1e-6, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Memory:
     """The diagonal Fisher of one model over some data, as sums by parameter (float64) and n.
 
-    `model` is the hash of theta_old; `data` lists what went in (+) and what was taken out (-).
+    `samples` is a hash of each sample, by which a part is known to be one; `model` is the hash of
+    theta_old; `data` lists what went in (+) and what was taken out (-).
     """
 
     sums: Mapping[str, Tensor]
-    n: int
+    samples: Tensor
     model: str
     data: tuple[str, ...]
 
     def __post_init__(self) -> None:
         if self.n < 1:
-            raise InputError(
-                "a memory of at least one sample", f"n = {self.n}", "remember the data that remains"
-            )
+            raise InputError("a memory of at least one sample", "none", "remember the data that remains")
         for name, values in self.sums.items():
             if not bool(torch.isfinite(values).all()):
                 raise InputError("a finite Fisher", f"NaN or Inf in {name}", "take the memory anew")
@@ -48,6 +49,11 @@ class Memory:
                 raise InputError("a Fisher of no negative entry", f"some in {name}", "take the memory anew")
         if not any(bool(values.any()) for values in self.sums.values()):
             raise InputError("a Fisher that is not all zero", "zeros", "the model's outputs may be constant")
+
+    @property
+    def n(self) -> int:
+        """How many samples are remembered."""
+        return len(self.samples)
 
     def fisher(self) -> dict[str, Tensor]:
         """Return F(theta_old)_ii by parameter: the sums divided by n."""
@@ -57,21 +63,24 @@ class Memory:
         """Return the memory over both data, as if taken in one pass."""
         self._check_same_model(other)
         sums = {name: values + other.sums[name] for name, values in self.sums.items()}
-        return type(self)(sums, self.n + other.n, self.model, self.data + other.data)
+        samples = torch.cat([self.samples, other.samples])
+        return type(self)(sums, samples, self.model, self.data + other.data)
 
     def subtract(self, part: "Memory") -> Self:
         """Return the memory without a part of its data: F(D) - F(D_f) = F(D_r)."""
         self._check_same_model(part)
-        sums = {}
+        samples = _without(self.samples, part.samples)
+        sums, top = {}, max(float(values.max()) for values in self.sums.values())
         for name, values in self.sums.items():
             rest = values - part.sums[name]
-            if bool((rest < -_ROUNDING * values).any()):
+            rounding = _OF_ENTRY * values + max(_OF_TENSOR * float(values.max()), _OF_ALL * top)
+            if bool((rest < -rounding).any()):
                 found = f"one whose share of {name} exceeds the whole"
                 raise InputError("a part of this memory's data", found, "subtract only what was remembered")
             sums[name] = rest.clamp_min(0)
         signs = {"+": "-", "-": "+"}
         out = tuple(signs[entry[0]] + entry[1:] for entry in part.data)
-        return type(self)(sums, self.n - part.n, self.model, self.data + out)
+        return type(self)(sums, samples, self.model, self.data + out)
 
     def check(self, model: nn.Module) -> None:
         """Refuse a model other than the one this memory was taken of."""
@@ -92,21 +101,29 @@ class Memory:
     @property
     def id(self) -> str:
         """The SHA-256 of what is remembered."""
-        return store.digest(self.sums)
+        return store.digest({**self.sums, "samples of the memory": self.samples})
 
     def save(self, path: Path | str) -> None:
         """Write the memory as one safetensors file."""
-        about = {"n": self.n, "model": self.model, "data": list(self.data), "definition": DEFINITION}
-        store.write_tensors(path, self.sums, {"memory": about})
+        about = {"model": self.model, "data": list(self.data), "definition": DEFINITION}
+        sums = {f"fisher/{name}": values for name, values in self.sums.items()}
+        store.write_tensors(path, {**sums, "samples": self.samples}, {"memory": about})
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
         """Read a memory that `save` wrote."""
-        sums, about = store.read_tensors(path)
-        if about.get("memory", {}).get("definition") != DEFINITION:
-            raise InputError(f"a memory at {path}", "something else", "take one with `unsee remember`")
-        memory: dict[str, Any] = about["memory"]
-        return cls(sums, memory["n"], memory["model"], tuple(memory["data"]))
+        tensors, about = store.read_tensors(path)
+        memory: Any = about.get("memory")
+        try:
+            if memory["definition"] != DEFINITION:
+                raise KeyError
+            samples = tensors.pop("samples")
+            sums = {name.removeprefix("fisher/"): values for name, values in tensors.items()}
+            return cls(sums, samples, memory["model"], tuple(memory["data"]))
+        except (KeyError, TypeError):
+            raise InputError(
+                f"a memory at {path}", "something else", "take one with `unsee remember`"
+            ) from None
 
     def _check_same_model(self, other: "Memory") -> None:
         if self.model != other.model or self.sums.keys() != other.sums.keys():
@@ -121,6 +138,18 @@ def remember(model: nn.Module, data: Any, *, batch_size: int = 512, progress: bo
 
     `data` is a Dataset or any map-style torch data set, read a batch at a time.
     """
-    with bar("remembering" if progress else None, len(data)) as advance:
+    with bar("remembering" if progress else None, len(data) if hasattr(data, "__len__") else 0) as advance:
         taken = fisher_sum(model, data, batch_size=batch_size, progress=advance)
-    return Memory(taken.sums, taken.n, identity(model), (f"+{taken.data}:{taken.n}",))
+    return Memory(taken.sums, taken.samples, identity(model), (f"+{taken.data}:{taken.n}",))
+
+
+def _without(whole: Tensor, part: Tensor) -> Tensor:
+    """Return the samples of `whole` less those of `part`, which must all be there, as often as in it."""
+    values, place = np.unique(np.concatenate([whole, part]), return_inverse=True)
+    left = np.bincount(place[: len(whole)], minlength=len(values))
+    left -= np.bincount(place[len(whole) :], minlength=len(values))
+    if (left < 0).any():
+        found = f"{-left[left < 0].sum():,} of {len(part):,} samples that are not in it"
+        do = "subtract only what was remembered and is still there, or use fisher_over = D"
+        raise InputError("a part of the memory's data", found, do)
+    return torch.as_tensor(np.repeat(values, left))

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from unsee import store
 from unsee.datasets import Dataset
 from unsee.errors import InputError, UsageError
-from unsee.randomness import seeded
+from unsee.randomness import seeded, stream
 
 
 class Standardise(nn.Module):
@@ -64,9 +64,10 @@ class NormalisedHardTanh(nn.Module):
 
 
 class Network(nn.Sequential):
-    """A network of this module, which carries the words it was built from as `spec`."""
+    """A network of this module: `spec` are the words it was built from, `labels` the names of its classes."""
 
     spec: dict[str, Any]
+    labels: tuple[str, ...] = ()
 
 
 def mlp(
@@ -86,8 +87,8 @@ def mlp(
     d = int(torch.Size(shape).numel())
     layers: list[nn.Module] = [Standardise(mean, std), nn.Flatten()]
     for _ in range(depth - 1):
-        layers += [nn.utils.skip_init(nn.Linear, d, d), NormalisedHardTanh(printed=printed)]
-    model = Network(*layers, nn.utils.skip_init(nn.Linear, d, classes))
+        layers += [_bare_linear(d, d), NormalisedHardTanh(printed=printed)]
+    model = Network(*layers, _bare_linear(d, classes))
     with seeded(seed, "mlp"):
         for layer in model:
             if isinstance(layer, nn.Linear):
@@ -95,6 +96,10 @@ def mlp(
                 nn.init.zeros_(layer.bias)
     model.spec = _spec("mlp", shape, classes, mean, std, depth=depth, printed=printed)
     return model
+
+
+def _bare_linear(inner: int, outer: int) -> nn.Module:
+    return nn.utils.skip_init(nn.Linear, inner, outer, device=torch.get_default_device())
 
 
 class ResidualBlock(nn.Module):
@@ -150,6 +155,8 @@ class Truncated(nn.Module):
     def __init__(self, model: nn.Module, label: int) -> None:
         super().__init__()
         self.model, self.label = model, label
+        # In the state dict, so that truncations of different classes are different models.
+        self.register_buffer("truncated", torch.tensor(label))
 
     def forward(self, x: Tensor) -> Tensor:
         """Answer as the model does, the class's logit being minus infinity."""
@@ -166,16 +173,32 @@ def network(name: str, data: Dataset, *, seed: int = 0, **options: Any) -> Netwo
         raise UsageError(f"one of {', '.join(NETWORKS)}", f"network {name!r}", "choose one of those")
     if data.x.ndim != 4:
         raise InputError("images (n, C, H, W)", f"{data}", "bring a network of your own from Python")
-    pixels = data.x.transpose(0, 1).flatten(1).double()
-    mean, std = pixels.mean(1).tolist(), pixels.std(1).clamp_min(1e-6).tolist()
-    return NETWORKS[name](data.x.shape[1:], len(data.classes), mean=mean, std=std, seed=seed, **options)
+    mean, std = _mean_and_deviation(data.x)
+    model = NETWORKS[name](data.x.shape[1:], len(data.classes), mean=mean, std=std, seed=seed, **options)
+    model.labels = data.classes
+    return model
+
+
+def _mean_and_deviation(x: Tensor) -> tuple[list[float], list[float]]:
+    """Return both for each channel, a part of the images at a time: floats take eight times the room."""
+    count = x.numel() // x.shape[1]
+    total = squares = torch.zeros(x.shape[1], dtype=torch.float64)
+    for part in x.split(4096):
+        values = part.transpose(0, 1).flatten(1).double()
+        total, squares = total + values.sum(1), squares + values.square().sum(1)
+    mean = total / count
+    std = (squares / count - mean.square()).clamp_min(0).sqrt().clamp_min(1e-6)
+    return mean.tolist(), std.tolist()
 
 
 def fresh(model: nn.Module, seed: int) -> nn.Module:
-    """Return a model of the same kind with newly drawn parameters: eta of random network distillation."""
+    """Return a model of the same kind with newly drawn parameters: eta of random network distillation.
+
+    They come from a stream of their own: seed 0 must not give back the network that training began with.
+    """
     spec = getattr(model, "spec", None)
     if spec:
-        return NETWORKS[spec["network"]](**_arguments(spec), seed=seed)
+        return NETWORKS[spec["network"]](**_arguments(spec), seed=int(stream(seed, "eta").integers(2**62)))
     eta = copy.deepcopy(model)
     with seeded(seed, "eta"):
         for name, module in eta.named_modules():
@@ -194,33 +217,44 @@ def identity(model: nn.Module) -> str:
     return store.digest(model.state_dict())
 
 
-def save(model: nn.Module, path: Path | str, **about: Any) -> None:
-    """Write a model of this module (or its truncation) as one safetensors file."""
-    spec = dict(getattr(model.model if isinstance(model, Truncated) else model, "spec", {}))
+def save(model: nn.Module, path: Path | str) -> None:
+    """Write a model as one safetensors file; for a network of this module, with the words to build it by."""
+    inner = model.model if isinstance(model, Truncated) else model
+    spec = dict(getattr(inner, "spec", {}))
     if isinstance(model, Truncated):
         spec["truncated"] = model.label
-    store.write_tensors(path, model.state_dict(), {"spec": spec, **about})
+    about = {"spec": spec, "labels": list(getattr(inner, "labels", ()))}
+    store.write_tensors(path, model.state_dict(), about)
 
 
-def load(path: Path | str) -> nn.Module:
-    """Read a model that `save` wrote; only the networks named in this module are ever built."""
+def load(path: Path | str, into: nn.Module | None = None) -> nn.Module:
+    """Read a model that `save` wrote: a network of this module, or weights for a copy of your own.
+
+    Only the networks named here are ever built from a file, and only as large as its tensors are.
+    """
     tensors, about = store.read_tensors(path)
-    spec = dict(about.get("spec", {}))
-    truncated = spec.pop("truncated", None)
-    if spec.get("network") not in NETWORKS:
-        found = f"{spec.get('network', 'no name')!r} in {path}"
-        raise InputError(
-            f"one of {', '.join(NETWORKS)}", found, "load weights of your own network from Python"
-        )
-    model: nn.Module = NETWORKS[spec["network"]](**_arguments(spec))
-    setattr(model, "spec", spec)  # noqa: B010
-    model = model if truncated is None else Truncated(model, truncated)
+    if into is not None:
+        return _filled(copy.deepcopy(into), tensors, path)
     try:
-        model.load_state_dict(tensors)
+        spec = dict(about["spec"])
+        truncated = spec.pop("truncated", None)
+        with torch.device("meta"):  # no memory is taken before the shapes are known to be the file's
+            network = NETWORKS[spec["network"]](**_arguments(spec))
+            model = network if truncated is None else Truncated(network, int(truncated))
+        network.spec, network.labels = spec, tuple(map(str, about["labels"]))
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, IndexError):
+        found = f"no such words in {path}"
+        do = "give your own module: networks.load(path, into=model)"
+        raise InputError(f"a network among {', '.join(NETWORKS)}", found, do) from None
+    return _filled(model, tensors, path)
+
+
+def _filled(model: nn.Module, tensors: dict[str, Tensor], path: Path | str) -> nn.Module:
+    try:
+        model.load_state_dict(tensors, assign=True)
     except RuntimeError as error:
-        raise InputError(
-            f"the weights of {spec['network']}", str(error).splitlines()[-1].strip(), "retrain"
-        ) from None
+        found = f"others in {path} ({str(error).splitlines()[1].strip()})"
+        raise InputError("the weights of this network", found, "check which model this is") from None
     return model
 
 

@@ -30,7 +30,7 @@ def seeded(seed: int, name: str) -> Iterator[None]:
 
     For initialisers that take no generator of their own, such as a module's `reset_parameters`.
     """
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(_key(seed, name, 0) % 2**63)
         yield
 

@@ -13,8 +13,7 @@ from unsee.scores import Scores
 def write_run(folder: Path | str, result: Forgotten, scores: Scores | None) -> dict[str, Any]:
     """Write `model.safetensors` and `run.json`; return what the latter says."""
     folder = Path(folder)
-    if hasattr(result.model, "spec") or isinstance(result.model, networks.Truncated):
-        networks.save(result.model, folder / "model.safetensors")
+    networks.save(result.model, folder / "model.safetensors")
     words = {
         "unsee": __version__,
         "torch": torch.__version__,

@@ -55,6 +55,7 @@ class Scores:
     pattern: Pattern | None = None
     old: "Scores | None" = None
     margin: float = MARGIN
+    ceiling: float | None = None
     truncated: int | None = None
 
     def accuracies(self) -> dict[str, float]:
@@ -69,10 +70,10 @@ class Scores:
         return self.pattern.score(self.accuracies())
 
     def threshold(self, name: str) -> float | None:
-        """Return what the arrow of this set asks: up, the old D_r - margin at least; down, 1/C at most."""
+        """Return what the arrow asks: up, the old D_r - margin at least; down, the ceiling (1/C) at most."""
         arrow = self.pattern.arrows.get(name) if self.pattern else None
         if arrow is Arrow.DOWN:
-            return 1 / len(self.classes)
+            return 1 / len(self.classes) if self.ceiling is None else self.ceiling
         if arrow is Arrow.UP and self.old and "D_r" in self.old.sets:
             return self.old.sets["D_r"].value - self.margin
         return None
@@ -90,12 +91,17 @@ class Scores:
         """Whether every arrow of the pattern is met."""
         return self.pattern is not None and all(self.met(name) for name in self.pattern.arrows)
 
+    @property
+    def any_missed(self) -> bool:
+        """Whether an arrow was judged and found not met."""
+        return any(self.met(name) is False for name in self.sets)
+
     def changes(self) -> dict[str, float]:
         """Return the change of each class's accuracy on D_r against the old model."""
         if self.old is None or "D_r" not in self.sets or "D_r" not in self.old.sets:
             return {}
         before = self.old.sets["D_r"].by_class
-        return {name: value - before[name] for name, value in self.sets["D_r"].by_class.items()}
+        return {name: v - before[name] for name, v in self.sets["D_r"].by_class.items() if name in before}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain words and numbers, for JSON."""
@@ -135,7 +141,8 @@ class Scores:
             table.add_column(f"{PRINTED[name]} {arrow}".rstrip(), justify="right")
         table.add_column("least", justify="right")
         if self.old:
-            old_score = self.pattern.score(self.old.accuracies()) if self.pattern else None
+            known = self.pattern and self.pattern.arrows.keys() <= self.old.sets.keys()
+            old_score = self.pattern.score(self.old.accuracies()) if self.pattern and known else None
             table.add_row("before", *(self.old._cell(name) for name in self.sets), _figure(old_score))
         now = [f"{self._cell(name)}{_TICKS[self.met(name)]}" for name in self.sets]
         table.add_row(
@@ -174,7 +181,9 @@ class Scores:
 
     def _cell(self, name: str) -> str:
         # A truncated model cannot answer the class it lost: the paper prints a dash there.
-        return "--" if name == "D_f" and self.truncated is not None else _figure(self.sets[name].value)
+        if name not in self.sets or (name == "D_f" and self.truncated is not None):
+            return "--"
+        return _figure(self.sets[name].value)
 
     def _asked(self, name: str) -> str:
         threshold = self.threshold(name)

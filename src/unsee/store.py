@@ -39,7 +39,7 @@ def write_bytes(path: Path | str, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
@@ -51,7 +51,7 @@ def write_bytes(path: Path | str, data: bytes) -> None:
 
 def write_json(path: Path | str, value: Any) -> None:
     """Write `value` as JSON that people can read and diff."""
-    write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+    write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def read_json(path: Path | str) -> Any:
@@ -66,7 +66,7 @@ def read_json(path: Path | str) -> Any:
 
 def write_tensors(path: Path | str, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
     """Write tensors with what `about` says of them, and the hash of both, as one safetensors file."""
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    tensors = _apart(tensors)
     text = json.dumps({**about, "format": FORMAT}, sort_keys=True)
     write_bytes(path, save(tensors, {"about": text, "sha256": _seal(tensors, text)}))
 
@@ -74,8 +74,8 @@ def write_tensors(path: Path | str, tensors: Mapping[str, Tensor], about: Mappin
 def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `write_tensors` wrote; whatever was changed since then is a StoreError."""
     path = Path(path)
-    _refuse_pickles(path)
     try:
+        _refuse_pickles(path)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -86,7 +86,7 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
             f"a whole safetensors file at {path}", f"{error}", "restore it or make it anew"
         ) from None
     if "about" not in metadata or "sha256" not in metadata:
-        raise InputError(
+        raise StoreError(
             f"a file written by unsee at {path}", "safetensors without its seal", "save it with unsee first"
         )
     if _seal(tensors, metadata["about"]) != metadata["sha256"]:
@@ -128,10 +128,38 @@ def _read(path: Path | str) -> bytes:
         raise StoreError(f"a readable file at {path}", f"{error.strerror}", "check its permissions") from None
 
 
+def check_place(path: Path | str) -> None:
+    """Refuse a place where no tensor file can go, before the work that would fill it."""
+    path = Path(path)
+    if path.suffix != ".safetensors":
+        raise InputError("a file name that ends in .safetensors", f"{path.name}", "rename it")
+    write_bytes(path.parent / f".{path.name}.check", b"")
+    (path.parent / f".{path.name}.check").unlink()
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors as safetensors takes them; of tied ones, each its own copy."""
+    seen, apart = set(), {}
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        place = tensor.untyped_storage().data_ptr()
+        apart[name] = tensor.clone() if place in seen else tensor
+        seen.add(place)
+    return apart
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 def _refuse_pickles(path: Path) -> None:
     """Refuse by name and by content: a pickle runs code when it is opened."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"a file at {path}", "something else, such as a folder or a pipe", "check the path")
     head = b""
-    if path.is_file():
+    if path.exists():
         with open(path, "rb") as file:
             head = file.read(4)
     if path.suffix in _PICKLED or head[:2] in (b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05"):
@@ -143,11 +171,12 @@ def _refuse_pickles(path: Path) -> None:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    for key in keys:
-        if keys.count(key) > 1:
+    seen: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in seen:
             raise InputError("each key once", f"{key!r} twice", "remove one of them")
-    return dict(pairs)
+        seen[key] = value
+    return seen
 
 
 def _sync_folder(folder: Path) -> None:

@@ -51,7 +51,6 @@ def add_remembering(
         moved = p - old
         pull = f * moved
         total.append(torch.dot(pull.flatten(), moved.flatten()))
-        if p.grad is None:
-            p.grad = torch.zeros_like(p)
+        p.grad = torch.zeros_like(p) if p.grad is None else p.grad.to_dense()
         p.grad.add_(pull, alpha=2 * lambda_kl)
     return torch.stack(total).sum()

@@ -15,7 +15,8 @@ from unsee.answers import as_input
 from unsee.checkpoint import Checkpoints
 from unsee.datasets import Dataset
 from unsee.descent import Plan, Row, Watch, descend
-from unsee.randomness import cycle
+from unsee.errors import Diverged
+from unsee.randomness import cycle, seeded
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ def train(
     momentum: float = 0.9,
     batch_size: int = 128,
     seed: int = 0,
-    device: torch.device | str = "cpu",
+    device: torch.device | str | None = None,
     folder: Path | str | None = None,
     evaluator: Callable[[nn.Module], Mapping[str, float]] | None = None,
     stop: Callable[[], bool] | None = None,
@@ -54,16 +55,23 @@ def train(
         "plan": asdict(plan),
         "seed": seed,
     }
+    home = next(model.parameters()).device
+    device = torch.device(device or home)
     new = copy.deepcopy(model).to(device)
 
     def gradients(step: int) -> dict[str, Tensor]:
         rows = torch.as_tensor(cycle(seed, "D", len(data), *plan.span(step)))
         new.train()
-        loss = F.cross_entropy(new(as_input(data.x[rows], new)), data.y[rows].to(device))
+        with seeded(seed, f"dropout/{step}"):
+            loss = F.cross_entropy(new(as_input(data.x[rows], new)), data.y[rows].to(device))
         loss.backward()
         return {"L_cls": loss.detach()}
 
-    checkpoints = Checkpoints(Path(folder), identity) if folder else None
+    checkpoints = Checkpoints(Path(folder), identity, device=str(device)) if folder else None
     watch = Watch(evaluator, stop, "training" if progress else None)
-    rows, exact = descend(new, gradients, plan, watch=watch, checkpoints=checkpoints)
-    return Trained(new.eval().to("cpu"), rows, identity, exact)
+    try:
+        rows, exact = descend(new, gradients, plan, watch=watch, checkpoints=checkpoints)
+    except Diverged as error:
+        error.last_good = Trained(new.eval().to(home), error.rows, identity)
+        raise
+    return Trained(new.eval().to(home), rows, identity, exact)

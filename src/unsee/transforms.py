@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from unsee import pictures
-from unsee.datasets import PIXELS, Dataset
+from unsee.datasets import PIXELS, Dataset, checked_range
 from unsee.errors import InputError, UsageError
 from unsee.store import digest
 
@@ -104,7 +104,7 @@ def color(*, value_range: tuple[float, float] = PIXELS) -> Transform:
 
 def patch(image: Any, row: int, column: int, *, value_range: tuple[float, float] = PIXELS) -> Transform:
     """Paste an image (C, h, w) with its top left corner at (row, column); a 1-channel one on all channels."""
-    pasted = _picture(image, "patch")
+    pasted = _picture(image, "patch", value_range)
 
     def pixels(x: Tensor) -> Tensor:
         height, width = _height_and_width(x, "patch", 1)
@@ -112,6 +112,7 @@ def patch(image: Any, row: int, column: int, *, value_range: tuple[float, float]
         if row < 0 or column < 0 or row + h > height or column + w > width:
             where = f"rows {row}..{row + h} and columns {column}..{column + w}"
             raise InputError(f"a patch within {height} x {width} pixels", where, "move or shrink it")
+        _check_channels(pasted, x)
         x[..., row : row + h, column : column + w] = pasted.to(x.dtype)
         return x
 
@@ -120,12 +121,13 @@ def patch(image: Any, row: int, column: int, *, value_range: tuple[float, float]
 
 def blend(image: Any, alpha: float, *, value_range: tuple[float, float] = PIXELS) -> Transform:
     """Mix an image of the samples' size into each: (1 - alpha) x + alpha image (Chen et al. 2017)."""
-    mixed = _picture(image, "blend")
+    mixed = _picture(image, "blend", value_range)
     if not 0 < alpha <= 1:
         raise InputError("alpha above 0 and at most 1", f"{alpha}", "choose a share such as 0.2")
 
     def pixels(x: Tensor) -> Tensor:
-        if mixed.shape[-2:] != x.shape[-2:] or mixed.shape[0] not in (1, x.shape[1]):
+        _check_channels(mixed, x)
+        if mixed.shape[-2:] != x.shape[-2:]:
             found = f"one of {tuple(mixed.shape)} for samples of {tuple(x.shape[1:])}"
             raise InputError("an image of the samples' size", found, "resize it")
         y = (1 - alpha) * x.float() + alpha * mixed.float()
@@ -189,12 +191,20 @@ def _height_and_width(x: Tensor, name: str, least: int) -> tuple[int, int]:
     return x.shape[-2], x.shape[-1]
 
 
-def _picture(image: Any, name: str) -> Tensor:
+def _check_channels(picture: Tensor, x: Tensor) -> None:
+    if picture.shape[0] not in (1, x.shape[1]):
+        found = f"{picture.shape[0]} for samples of {x.shape[1]}"
+        raise InputError("a trigger of one channel, or of as many as the samples", found, "convert it")
+
+
+def _picture(image: Any, name: str, value_range: tuple[float, float]) -> Tensor:
     picture = torch.as_tensor(np.asarray(image) if not isinstance(image, Tensor) else image)
     picture = picture[None] if picture.ndim == 2 else picture
     if picture.ndim != 3 or picture.numel() == 0:
         found = f"shape {tuple(picture.shape)}"
         raise InputError(f"an image (C, h, w) or (h, w) for {name}", found, "reshape it")
+    numbers = picture if picture.dtype == torch.uint8 else picture.float()
+    checked_range(numbers, value_range, f"the image of {name}")
     return picture
 
 

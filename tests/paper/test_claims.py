@@ -17,7 +17,7 @@ def put(rows, data, T, pattern, line, *values, softmax=()):
     for seed, value in enumerate(values):
         scores = {name: {"accuracy": value, "class_mean": value} for name in NAMES}
         run = {"scores": {**scores, "softmax_D_f": list(softmax)}, "trajectory": []}
-        rows.add(Cell(Unit(data, T), pattern, line), "net", seed, run)
+        rows.add(Cell(Unit(data, T), pattern, line), {"network": "net"}, seed, run)
 
 
 def verdicts(rows):

@@ -13,7 +13,7 @@ def test_four_panels_a_row_with_a_band_for_each_line(tmp_path):
     for line in list(LINES)[:3]:
         for seed, end in enumerate((0.2, 0.4)):
             trajectory = [{"epoch": e, **dict.fromkeys(SETS, v)} for e, v in enumerate((1.0, end))]
-            rows.add(Cell(UNIT, "B", line), "net", seed, {"trajectory": trajectory})
+            rows.add(Cell(UNIT, "B", line), {"network": "net"}, seed, {"trajectory": trajectory})
     figure = curves([(UNIT, "B")], rows)
     assert [axes.get_title() for axes in figure.axes] == ["D_r ↑", "D_f", "D_f,clean ↑", "D_r,extra ↑"]
     assert [len(axes.lines) for axes in figure.axes] == [3] * 4

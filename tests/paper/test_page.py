@@ -11,7 +11,10 @@ def test_ours_stands_beside_the_papers(tmp_path):
     for seed, value in enumerate((0.80, 0.84)):
         scores = {name: {"accuracy": 0.5, "class_mean": value} for name in ("D_r", "D_f")}
         rows.add(
-            Cell(unit, "A", "RLD"), "net", seed, {"scores": {**scores, "softmax_D_f": [1]}, "trajectory": []}
+            Cell(unit, "A", "RLD"),
+            {"network": "net"},
+            seed,
+            {"scores": {**scores, "softmax_D_f": [1]}, "trajectory": []},
         )
     old = {name: {"accuracy": 0.5, "class_mean": 0.88} for name in ("D_r", "D_f")}
     store.write_json(rows.folder / "fashion-mnist-plain-pretrained.json", {"scores": old})

@@ -16,12 +16,12 @@ def run(value):
 def test_runs_are_kept_by_seed_and_by_network(tmp_path):
     rows = Rows(tmp_path)
     assert rows.read(CELL) == {}
-    rows.add(CELL, "net", 1, run(0.5))
-    rows.add(CELL, "net", 0, run(0.7))
+    rows.add(CELL, {"network": "net"}, 1, run(0.5))
+    rows.add(CELL, {"network": "net"}, 0, run(0.7))
     assert list(rows.read(CELL)) == [0, 1]
-    assert rows.read(CELL, "net")[1] == run(0.5)
-    assert rows.read(CELL, "other") == {}
-    rows.add(CELL, "other", 0, run(0.1))
+    assert rows.read(CELL, {"network": "net"})[1] == run(0.5)
+    assert rows.read(CELL, {"network": "other"}) == {}
+    rows.add(CELL, {"network": "other"}, 0, run(0.1))
     assert rows.read(CELL) == {0: run(0.1)}
 
 

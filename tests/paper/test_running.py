@@ -50,9 +50,15 @@ def test_data_that_was_not_fetched_is_listed_as_skipped(tmp_path):
 def test_a_stop_loses_no_finished_run(tmp_path):
     cells, rows = [Cell(TILE, "B", line) for line in ("CE", "CE + RLD")], Rows(tmp_path / "rows")
     run_all(cells[:1], rows, TINY, tmp_path / "work", lambda _: None)
-    slow = replace(TINY, batch_size=4)
     with pytest.raises(Interrupted):
-        run_all(cells, rows, slow, tmp_path / "work", lambda _: None, stop=lambda: True)
+        run_all(
+            cells,
+            rows,
+            replace(TINY, pretraining_epochs=1),
+            tmp_path / "work",
+            lambda _: None,
+            stop=lambda: True,
+        )
     assert [len(rows.read(cell)) for cell in cells] == [1, 0]
 
 
@@ -63,3 +69,24 @@ def test_training_from_scratch_on_D_r(tmp_path):
     before = path.stat().st_mtime_ns
     write_scratch(PLAIN, rows, TINY, tmp_path / "work")
     assert path.stat().st_mtime_ns == before
+
+
+def test_a_run_that_diverges_is_written_down_as_such(tmp_path, monkeypatch):
+    from unsee.paper import cells as module
+    from unsee.paper.page import text
+
+    monkeypatch.setitem(module.LINES, "CE", {"lambda_f": 0.0, "lambda_kl": 0.0, "lr": 3e38})
+    rows, cell = Rows(tmp_path / "rows"), Cell(TILE, "B", "CE")
+    run_all([cell], rows, TINY, tmp_path / "work", lambda _: None)
+    assert "kept the state after step 0" in rows.read(cell)[0]["diverged"]
+    (tmp_path / "figure-4.png").write_bytes(b"")
+    assert "| 1, 1 diverged |" in text(rows, TINY, [])
+
+
+def test_another_recipe_begins_anew(tmp_path):
+    rows, cell = Rows(tmp_path / "rows"), Cell(TILE, "B", "CE")
+    said = []
+    for epochs in (1, 2, 2):
+        run_all([cell], rows, replace(TINY, epochs=epochs), tmp_path / "work", said.append)
+    assert len(said) == 2
+    assert len(rows.read(cell)[0]["trajectory"]) == 3

@@ -95,10 +95,12 @@ def _final_table(name: str, rows: Rows) -> str:
         for cell in (cell for cell in CELLS[name] if cell.unit == unit):
             runs = rows.read(cell)
             if runs:
+                lost = sum("diverged" in run for run in runs.values())
+                count = f"{len(runs)}, {lost} diverged" if lost else f"{len(runs)}"
                 found = [summary(runs, n) for n in ("D_r", "D_f", "D_f_clean", "D_r_extra")]
                 values = [f"{mean:.3f} ± {std:.3f}" for mean, std, _ in found]
                 lines.append(
-                    f"| {unit.data} | {cell.pattern} | {cell.line} | {' | '.join(values)} | {len(runs)} |"
+                    f"| {unit.data} | {cell.pattern} | {cell.line} | {' | '.join(values)} | {count} |"
                 )
     return "\n".join(lines)
 

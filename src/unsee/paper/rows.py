@@ -1,5 +1,6 @@
-"""The results so far: one file a cell, one entry a seed, keyed by the pretrained network's hash."""
+"""The results so far: one file a cell, one entry a seed, keyed by the pretrained network and the recipe."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,26 +21,30 @@ class Rows:
         """Return the cell's file."""
         return self.folder / f"{cell.name}.json"
 
-    def read(self, cell: Cell, network: str | None = None) -> dict[int, dict[str, Any]]:
-        """Return the finished runs by seed, of that pretrained network only; of any, where none is named."""
+    def read(self, cell: Cell, key: Mapping[str, Any] | None = None) -> dict[int, dict[str, Any]]:
+        """Return the finished runs by seed: those under this key (network, recipe) only, where one is given."""
         if not self.path(cell).exists():
             return {}
         known = store.read_json(self.path(cell))
-        if network is not None and known["network"] != network:
+        if key is not None and known["key"] != dict(key):
             return {}
         return {int(seed): run for seed, run in known["seeds"].items()}
 
-    def add(self, cell: Cell, network: str, seed: int, run: dict[str, Any]) -> None:
-        """Write one more run down; runs of another network give way, as they cannot be averaged with it."""
-        seeds = self.read(cell, network) | {seed: run}
-        words = {"cell": cell.name, "network": network, "seeds": {str(s): seeds[s] for s in sorted(seeds)}}
+    def add(self, cell: Cell, key: Mapping[str, Any], seed: int, run: dict[str, Any]) -> None:
+        """Write one more run down; runs under another key give way, as they cannot be averaged with it."""
+        seeds = self.read(cell, key) | {seed: run}
+        words = {"cell": cell.name, "key": dict(key), "seeds": {str(s): seeds[s] for s in sorted(seeds)}}
         store.write_json(self.path(cell), words)
 
 
 def curve(runs: dict[int, dict[str, Any]], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return epochs, mean and standard deviation over the seeds of one of the four accuracies."""
-    values = np.array([[row[name] for row in run["trajectory"]] for run in runs.values()])
-    epochs = np.array([row["epoch"] for row in next(iter(runs.values()))["trajectory"]])
+    """Return epochs, mean and standard deviation over the seeds of one of the four accuracies.
+
+    Where a run diverged, the curve ends with it.
+    """
+    length = min(len(run["trajectory"]) for run in runs.values())
+    values = np.array([[row[name] for row in run["trajectory"][:length]] for run in runs.values()])
+    epochs = np.array([row["epoch"] for row in next(iter(runs.values()))["trajectory"][:length]])
     return epochs, values.mean(0), values.std(0, ddof=1 if len(values) > 1 else 0)
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,14 @@ from torch import nn
 
 from unsee import networks, sources, store
 from unsee.datasets import Dataset
-from unsee.errors import InputError
+from unsee.errors import Diverged, InputError
 from unsee.evaluation import evaluate, evaluator
 from unsee.forgetting import forget
 from unsee.formulation import FourDatasets
 from unsee.memory import Memory, remember
 from unsee.paper.cells import Cell, Unit
 from unsee.paper.rows import Rows
+from unsee.recipe import Recipe
 from unsee.scores import Scores
 from unsee.sources import TrainTest
 from unsee.training import train
@@ -35,6 +36,12 @@ class Scale:
     batch_size: int | None = None
     limit: int = 2000
     quick: bool = False
+
+    def recipe(self, cell: Cell) -> Recipe:
+        """Return the cell's recipe at this scale."""
+        paper = cell.recipe
+        epochs, batch_size = self.epochs or paper.epochs, self.batch_size or paper.batch_size
+        return replace(paper, epochs=epochs, batch_size=batch_size)
 
     def data(self, name: str) -> TrainTest:
         """Return a data set whole, or what stands for it in a quick run."""
@@ -75,15 +82,15 @@ def pretrained(
 
 
 def run_cell(cell: Cell, ready: Pretrained, seed: int, scale: Scale, stop: Any = None) -> dict[str, Any]:
-    """Forget once and return what is written down of it."""
-    recipe = cell.recipe
-    recipe = replace(
-        recipe, epochs=scale.epochs or recipe.epochs, batch_size=scale.batch_size or recipe.batch_size
-    )
-    watch = evaluator(ready.four, scale.limit)
-    words = {"seed": seed, "evaluator": watch, "stop": stop}
-    result = forget(ready.model, ready.four.request(cell.pattern), ready.memory, recipe, **words)
-    return {"scores": brief(evaluate(result.model, ready.four)), "trajectory": _rounded(result.trajectory)}
+    """Forget once and return what is written down of it; a run that diverged, up to where it did."""
+    words = {"seed": seed, "evaluator": evaluator(ready.four, scale.limit), "stop": stop}
+    request = ready.four.request(cell.pattern)
+    try:
+        result, diverged = forget(ready.model, request, ready.memory, scale.recipe(cell), **words), None
+    except Diverged as error:
+        result, diverged = error.last_good, str(error)
+    row = {"scores": brief(evaluate(result.model, ready.four)), "trajectory": _rounded(result.trajectory)}
+    return row if diverged is None else {**row, "diverged": diverged}
 
 
 def brief(scores: Scores) -> dict[str, Any]:
@@ -113,21 +120,21 @@ def run_all(
         except InputError as error:
             skipped.append(f"{unit.name}: {error}")
             continue
-        rows_of_old = rows.folder / f"{unit.name}-pretrained.json"
-        _write_pretrained(rows_of_old, ready)
+        _write_pretrained(rows.folder / f"{unit.name}-pretrained.json", ready)
+        keys = {
+            cell: {"network": ready.id, **asdict(scale.recipe(cell))} for cell in cells if cell.unit == unit
+        }
         missing = [
             (cell, seed)
             for seed in range(scale.seeds)
-            for cell in cells
-            if cell.unit == unit
-            and seed not in rows.read(cell, ready.id)
-            and (seed == 0 or cell.line != "truncation")
+            for cell, key in keys.items()
+            if seed not in rows.read(cell, key) and (seed == 0 or cell.line != "truncation")
         ]
         for done, (cell, seed) in enumerate(missing):
             left = (len(missing) - done) * sum(spent) / len(spent) / 60 if spent else None
             say(f"{cell.name}, seed {seed}: {len(missing) - done} left in {unit.name}{_minutes(left)}")
             start = time.monotonic()
-            rows.add(cell, ready.id, seed, run_cell(cell, ready, seed, scale, stop))
+            rows.add(cell, keys[cell], seed, run_cell(cell, ready, seed, scale, stop))
             spent.append(time.monotonic() - start)
     return skipped
 

@@ -1,0 +1,241 @@
+"""The search: lambda_f, lambda_KL and the learning rate that maximise the least required accuracy.
+
+As in the paper's supplement, each trial divides D_f and D_f,clean 80 / 20 in five folds, forgets on the
+80 %, and is judged on D_r^val, T(D_r^val) and the 20 %. What the search receives holds no test data.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import FloatDistribution
+from optuna.trial import FrozenTrial, TrialState
+from torch import nn
+
+from unsee import networks
+from unsee.answers import accuracy
+from unsee.datasets import Dataset
+from unsee.errors import Diverged, InputError
+from unsee.forgetting import forget
+from unsee.formulation import Request, Validation
+from unsee.memory import Memory, remember
+from unsee.recipe import Recipe, recipe_of
+from unsee.study import Study
+
+# Departs from the paper, which does not state its ranges: these hold all of Table S1 with room on both sides.
+SPACE = {
+    "lr": FloatDistribution(1e-6, 1e-3, log=True),
+    "lambda_kl": FloatDistribution(1e3, 1e6, log=True),
+    "lambda_f": FloatDistribution(0.03, 10.0, log=True),
+}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much to search: the paper's 200 loops over five folds of ten epochs, or less.
+
+    `prune` is how far a trial may lie behind the best one at the same epoch of the same fold before
+    it is given up; None never gives up.
+    """
+
+    trials: int = 200
+    minutes: float | None = None
+    folds: int = 5
+    epochs: int = 10
+    prune: float | None = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The best recipe, its score over the folds, and all finished trials in order."""
+
+    recipe: Recipe
+    score: float
+    deviation: float
+    trials: tuple[dict[str, Any], ...]
+
+    @property
+    def samples(self) -> int:
+        """How many samples all trials together have passed."""
+        return sum(trial["samples"] for trial in self.trials)
+
+
+def tune(
+    model: nn.Module,
+    request: Request,
+    memory: Memory,
+    validation: Validation,
+    recipe: Recipe | str | None = None,
+    *,
+    folder: Path | str,
+    budget: Budget = Budget(),  # noqa: B008
+    seed: int = 0,
+    on_trial: Callable[[Found], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Found:
+    """Search for the recipe; `recipe` is where it starts and what it keeps of the rest.
+
+    Any number of processes may call this with the same folder: they share the trials. Each may be
+    killed; the same call goes on.
+    """
+    base = replace(recipe_of(recipe, request.pattern), epochs=budget.epochs)
+    search = _Search(model, request, memory, validation, base, budget, seed)
+    study = Study.open(Path(folder), search.identity(), seed)
+    start = {name: float(np.clip(getattr(base, name), d.low, d.high)) for name, d in SPACE.items()}
+    end = time.monotonic() + 60 * budget.minutes if budget.minutes else None
+    while not (stop and stop()) and not (end and time.monotonic() > end):
+        with study.trial(budget.trials, SPACE, start) as trial:
+            if trial is None:
+                break
+            search.run(study, trial)
+        if on_trial:
+            on_trial(_found(study, base))
+    return _found(study, base)
+
+
+class _Search:
+    """One trial after the other, on folds that are the same for all."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        request: Request,
+        memory: Memory,
+        validation: Validation,
+        base: Recipe,
+        budget: Budget,
+        seed: int,
+    ) -> None:
+        if validation.D_r_extra is None and "D_r_extra" in request.pattern.arrows:
+            raise InputError("D_r,extra^val in the validation", "none", "give T, or the set itself")
+        self.model, self.request, self.validation = model, request, validation
+        self.base, self.budget, self.seed = base, budget, seed
+        # F over D_r is the same for every trial: D_f's share is taken out once.
+        self.whole = memory
+        self.memory = memory
+        if base.fisher_over == "D_r":
+            self.memory = memory.subtract(remember(model, request.D_f))
+        self.folds = request.D_f.folds(budget.folds, seed)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the study is about; going on with anything else is refused."""
+        r, v = self.request, self.validation
+        return {
+            "model": networks.identity(self.model),
+            "memory": self.whole.id,
+            "pattern": r.pattern.name,
+            "D_f": r.D_f.fingerprint,
+            "D_f_clean": r.D_f_clean.fingerprint if r.D_f_clean is not None else None,
+            "D_r_val": v.D_r.fingerprint,
+            "D_r_extra_val": v.D_r_extra.fingerprint if v.D_r_extra is not None else None,
+            "recipe": asdict(self.base),
+            "space": {name: [d.low, d.high] for name, d in SPACE.items()},
+            "folds": self.budget.folds,
+            "prune": self.budget.prune,
+            "seed": self.seed,
+        }
+
+    def run(self, study: Study, trial: optuna.Trial) -> None:
+        """Run one trial over the folds; give it up as soon as it lies too far behind the best."""
+        recipe = replace(self.base, **trial.params, fisher_over="D")
+        scores: list[float] = []
+        trial.set_user_attr("samples", 0)
+        try:
+            for fold in range(self.budget.folds):
+                scores.append(self._fold(study, trial, recipe, fold, scores))
+        except optuna.TrialPruned:
+            study.tell(trial, None, TrialState.PRUNED)
+            return
+        except Diverged:
+            # As the least score and not as a failure, from which the sampler would learn nothing.
+            trial.set_user_attr("diverged", True)
+            scores = [0.0]
+        trial.set_user_attr("folds", scores)
+        study.tell(trial, float(np.mean(scores)))
+
+    def _fold(
+        self, study: Study, trial: optuna.Trial, recipe: Recipe, fold: int, before: list[float]
+    ) -> float:
+        held = self.folds[fold]
+        kept = np.setdiff1d(np.arange(len(self.request.D_f)), held)
+        part = _cut(self.request, kept)
+        judge = _judge(_cut(self.request, held), self.validation)
+        best = _best(study) if self.budget.prune is not None else None
+        passed = len(part.D_f) * (2 if part.D_f_clean is not None else 1)
+        epoch, score = 0, 0.0
+
+        def watch(model: nn.Module) -> Mapping[str, float]:
+            nonlocal epoch, score
+            if epoch:
+                score = judge(model)
+                step = fold * self.budget.epochs + epoch
+                trial.report(float(np.mean([*before, score])), step)
+                trial.set_user_attr("samples", trial.user_attrs["samples"] + passed)
+                if best is not None and _behind(trial, best, step, self.budget.prune or 0.0):
+                    raise optuna.TrialPruned
+            epoch += 1
+            return {"score": score}
+
+        forget(self.model, part, self.memory, recipe, seed=self.seed, evaluator=watch)
+        return score
+
+
+def _cut(request: Request, rows: np.ndarray) -> Request:
+    """Return the request on some of its images; twins stay together."""
+    clean = request.D_f_clean
+    if clean is not None and len(clean) != len(request.D_f):
+        raise InputError("D_f,clean as long as D_f, to cut both by image", f"{len(clean)}", "pair them up")
+    return Request(
+        request.pattern, request.D_f.subset(rows), clean.subset(rows) if clean is not None else None
+    )
+
+
+def _judge(held: Request, validation: Validation) -> Callable[[nn.Module], float]:
+    """Return the pattern's score as a function of a model, on validation data only."""
+    sets: dict[str, Dataset | None] = {
+        "D_r": validation.D_r,
+        "D_f": held.D_f,
+        "D_f_clean": held.D_f_clean,
+        "D_r_extra": validation.D_r_extra,
+    }
+    used = {name: data for name in held.pattern.arrows if (data := sets[name]) is not None}
+    return lambda model: held.pattern.score({name: accuracy(model, data) for name, data in used.items()})
+
+
+def _best(study: Study) -> FrozenTrial | None:
+    """Return the best complete trial; pruned, failed and running ones decide nothing."""
+    complete = [trial for trial in study.finished() if trial.state is TrialState.COMPLETE]
+    return max(complete, key=lambda trial: trial.value or 0.0, default=None)
+
+
+def _behind(trial: optuna.Trial, best: FrozenTrial, step: int, slack: float) -> bool:
+    now = trial.study.get_trials(deepcopy=False)[trial.number].intermediate_values[step]
+    return step in best.intermediate_values and now < best.intermediate_values[step] - slack
+
+
+def _found(study: Study, base: Recipe) -> Found:
+    trials = study.finished()
+    best = _best(study)
+    if best is None:
+        raise InputError("at least one finished trial", "none", "give the search more time")
+    rows = tuple(_row(number, trial) for number, trial in enumerate(trials))
+    recipe = replace(base, **best.params, name=f"tuned from {base.name}")
+    folds = best.user_attrs["folds"]
+    spread = float(np.std(folds, ddof=1)) if len(folds) > 1 else 0.0
+    return Found(recipe, best.value or 0.0, spread, rows)
+
+
+def _row(number: int, trial: FrozenTrial) -> dict[str, Any]:
+    values = trial.intermediate_values
+    last = trial.value if trial.state is TrialState.COMPLETE else values[max(values)] if values else 0.0
+    return {
+        "trial": number,
+        "state": trial.state.name.lower(),
+        **trial.params,
+        "score": last,
+        "samples": trial.user_attrs.get("samples", 0),
+    }

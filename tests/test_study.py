@@ -1,0 +1,120 @@
+import os
+import random
+import signal
+import time
+
+import pytest
+from optuna.distributions import FloatDistribution
+from optuna.trial import TrialState
+
+from unsee.errors import InputError, StoreError, UnseeWarning
+from unsee.study import Study
+
+SPACE = {"x": FloatDistribution(-5, 5), "y": FloatDistribution(1e-3, 1e3, log=True)}
+FIRST = {"x": 1.0, "y": 2.0}
+
+
+def value(trial):
+    return -((trial.params["x"] - 2) ** 2) - abs(trial.params["y"] - 1)
+
+
+def work(folder, most, seconds=0.0):
+    """What one process does until all trials are finished or taken."""
+    study = Study.open(folder, {"question": 1}, seed=3)
+    while len(study.finished()) < most:
+        with study.trial(most, SPACE, FIRST) as trial:
+            if trial is None:
+                time.sleep(0.02)
+                continue
+            time.sleep(seconds)
+            if trial.number % 5 == 4:
+                study.tell(trial, None, TrialState.PRUNED)
+            else:
+                study.tell(trial, value(trial))
+    return study
+
+
+def finished(study):
+    return [(t.params, t.value, t.state) for t in study.finished()]
+
+
+def in_child(*args):
+    child = os.fork()
+    if child == 0:
+        try:
+            work(*args)
+        finally:
+            os._exit(0)
+    return child
+
+
+def test_it_finds_better_values_and_begins_with_the_warm_start(tmp_path):
+    study = work(tmp_path, 40)
+    trials = study.finished()
+    assert trials[0].params == FIRST
+    assert study.study.best_value > value(trials[0])
+    assert len(list(tmp_path.glob("trial-*.lock"))) == 0
+
+
+def test_one_process_killed_again_and_again_finishes_the_same_trials(tmp_path):
+    def plain(study):
+        return [(t.params, t.value) for t in study.finished() if t.state is TrialState.COMPLETE]
+
+    def run(folder):
+        study = Study.open(folder, {"question": 1}, seed=3)
+        while len(study.finished()) < 15:
+            with study.trial(15, SPACE, FIRST) as trial:
+                time.sleep(0.02)
+                study.tell(trial, value(trial))
+        return study
+
+    expected = plain(run(tmp_path / "whole"))
+    moments = random.Random(0)
+    for _ in range(5):
+        child = os.fork()
+        if child == 0:
+            try:
+                run(tmp_path / "killed")
+            finally:
+                os._exit(0)
+        time.sleep(moments.uniform(0.2, 0.5))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert plain(run(tmp_path / "killed")) == expected
+
+
+def test_many_processes_with_kills_lose_and_double_nothing(tmp_path):
+    Study.open(tmp_path, {"question": 1}, seed=3)
+    children = [in_child(tmp_path, 40, 0.02) for _ in range(4)]
+    for child in children[:2]:
+        time.sleep(0.6)
+        os.kill(child, signal.SIGKILL)
+    for child in children:
+        os.waitpid(child, 0)
+    study = work(tmp_path, 40)
+    numbers = [t.number for t in study.finished()]
+    assert len(numbers) == len(set(numbers)) == 40
+    assert not study.study.get_trials(states=(TrialState.RUNNING,))
+
+
+def test_another_question_is_refused_by_its_field(tmp_path):
+    Study.open(tmp_path, {"model": "a", "recipe": {"epochs": 3}}, 0)
+    with pytest.raises(InputError, match=r"recipe\.epochs = 3"):
+        Study.open(tmp_path, {"model": "a", "recipe": {"epochs": 4}}, 0)
+
+
+def test_a_broken_file_gives_way_to_its_copy(tmp_path):
+    work(tmp_path, 25)
+    path = tmp_path / "study.db"
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.warns(UnseeWarning, match="going on from its last copy"):
+        study = Study.open(tmp_path, {"question": 1}, seed=3)
+    assert len(study.finished()) >= 20
+    assert len(work(tmp_path, 30).finished()) == 30
+
+
+def test_a_broken_file_without_a_copy_says_so(tmp_path):
+    Study.open(tmp_path, {"question": 1}, seed=3)
+    (tmp_path / "study.db").write_bytes(b"SQLite format 3\x00 but no more")
+    with pytest.raises(StoreError, match="no copy"):
+        Study.open(tmp_path, {"question": 1}, seed=3)
