@@ -5,7 +5,7 @@ import pytest
 
 from unsee import cli
 
-VERBS = ("demo", "data", "train", "remember", "forget", "evaluate")
+VERBS = ("demo", "data", "train", "remember", "forget", "evaluate", "tune", "reproduce")
 
 
 def test_help_names_every_verb_and_exit_code(capsys):

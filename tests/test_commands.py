@@ -273,6 +273,30 @@ def test_divergence_is_exit_code_6_and_keeps_the_last_good_state(case, tmp_path,
     assert all(p.isfinite().all() for p in kept.parameters())
 
 
+def test_tuning_leaves_a_recipe_that_forget_takes(case, tmp_path, capsys):
+    folder, old, four = case
+    words = (
+        "tune",
+        old,
+        *four,
+        "--memory",
+        folder / "memory.safetensors",
+        "--pattern",
+        "B",
+        "--out",
+        tmp_path,
+    )
+    small = ("--trials", 3, "--folds", 2, "--epochs", 1, "--batch-size", 16)
+    assert run(*words, *small) == 0
+    assert "trial 3/3" in capsys.readouterr().out
+    found = json.loads((tmp_path / "search.json").read_text())
+    assert len(found["trials"]) == 3
+    assert (tmp_path / "search.png").stat().st_size > 10_000
+    assert forget(case, tmp_path / "new", "--recipe", tmp_path / "recipe.json") in (0, 1)
+    assert run(*words, *small, "--seed", 1) == 3
+    assert "seed = 0 to go on" in capsys.readouterr().err
+
+
 def in_child(words):
     child = os.fork()
     if child == 0:

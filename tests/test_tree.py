@@ -27,7 +27,7 @@ LAYERS = [
     *("report.figures", "runs", "demo"),
     *("paper.cells", "paper.reported", "paper.rows", "paper.running"),
     *("paper.claims", "paper.drawing", "paper.page", "paper.experiments"),
-    *("commands", "cli"),
+    *("options", "commands", "cli"),
 ]
 
 

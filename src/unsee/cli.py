@@ -10,7 +10,7 @@ from unsee import __version__
 from unsee.errors import UnseeError
 
 _CODES = """exit codes: 0 done, 1 done but an arrow is not met, 2 usage, 3 bad input, 4 storage,
-5 refused as hostile, 6 diverged (last good state kept), 130 interrupted"""
+5 refused as hostile, 6 diverged (last good state kept), 70 a bug of ours, 130 interrupted"""
 
 
 def main(words: list[str] | None = None) -> int:
@@ -55,6 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     _remember(verbs)
     _forget(verbs)
     _evaluate(verbs)
+    _tune(verbs)
     _reproduce(verbs)
     return parser
 
@@ -143,6 +144,29 @@ def _evaluate(verbs: Any) -> None:
     _model(verb)
     _judging(verb, needed=False)
     verb.add_argument("--old", metavar="FILE", help="the model before forgetting, to judge the arrows by")
+    _four(verb)
+
+
+def _tune(verbs: Any) -> None:
+    example = (
+        "unsee tune runs/old/model.safetensors --memory runs/memory.safetensors --pattern B \\\n"
+        "    --data bundled --class 0 --T tile --trials 20 --folds 2 --epochs 2 --out runs/study"
+    )
+    verb = _verb(verbs, "tune", "search for lambda_f, lambda_KL and the learning rate", example)
+    _model(verb)
+    verb.add_argument("--pattern", required=True, metavar="A|B|C", help="what is to be forgotten (Table 1)")
+    text = "the study's folder: the same command goes on there, and several may run at once"
+    verb.add_argument("--out", required=True, metavar="FOLDER", help=text)
+    verb.add_argument("--memory", required=True, metavar="FILE", help="what `unsee remember` wrote")
+    text = "where to start, and what to keep of the rest (the paper's)"
+    verb.add_argument("--recipe", metavar="NAME|FILE", help=text)
+    verb.add_argument("--trials", type=int, default=200, metavar="N", help="finished trials (%(default)s)")
+    verb.add_argument("--minutes", type=float, metavar="X", help="stop after so long")
+    verb.add_argument("--folds", type=int, default=5, metavar="N", help="parts of D_f (%(default)s)")
+    verb.add_argument("--epochs", type=int, default=10, metavar="N", help="epochs a fold (%(default)s)")
+    verb.add_argument("--batch-size", type=int, metavar="N", help="samples of D_f a step (the recipe's)")
+    text = "give a trial up when so far behind the best (%(default)s); a negative number: never"
+    verb.add_argument("--prune", type=float, default=0.05, metavar="X", help=text)
     _four(verb)
 
 

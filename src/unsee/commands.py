@@ -6,24 +6,24 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from torch import nn
 
 from unsee import demo as demonstration
-from unsee import forgetting, networks, sources, store, training, transforms
+from unsee import forgetting, networks, sources, store, training, tuning
 from unsee import memory as remembering
-from unsee.errors import Diverged, UsageError
+from unsee.errors import Diverged, InputError, UsageError
 from unsee.evaluation import evaluate as judge
 from unsee.evaluation import evaluator
-from unsee.formulation import FourDatasets, FourSets, pattern_of
+from unsee.formulation import pattern_of
+from unsee.options import four_from, recipe_from
 from unsee.paper import experiments
 from unsee.paper.running import QUICK, Scale
-from unsee.recipe import Recipe, recipe_of
+from unsee.report import figures
 from unsee.runs import write_run
 from unsee.scores import Scores
 
@@ -65,7 +65,7 @@ def data(a: argparse.Namespace) -> int:
 
 def train(a: argparse.Namespace) -> int:
     """`unsee train`: a network on D."""
-    four = _four(a) if a.label is not None or a.D_f else None
+    four = four_from(a) if a.label is not None or a.D_f else None
     D = four.pretraining if four else sources.open_source(a.data).train
     start = networks.network(a.network, D, seed=a.seed)
     path = Path(a.out) / "model.safetensors"
@@ -103,7 +103,7 @@ def remember(a: argparse.Namespace) -> int:
     """`unsee remember`: the memory of D, as one file."""
     store.check_place(a.out)
     model = networks.load(a.model).to(networks.device_of(a.device))
-    D = _four(a, model).pretraining if a.label is not None or a.D_f else sources.open_source(a.data).train
+    D = four_from(a, model).pretraining if a.label is not None or a.D_f else sources.open_source(a.data).train
     memory = remembering.remember(model, D, batch_size=a.batch_size, progress=not a.json)
     memory.save(a.out)
     words = {"memory": memory.id, "model": memory.model, "data": list(memory.data), "n": memory.n}
@@ -114,9 +114,9 @@ def remember(a: argparse.Namespace) -> int:
 def forget(a: argparse.Namespace) -> int:
     """`unsee forget`: exits with 1 when an arrow is not met, 6 when it diverged (last good state kept)."""
     pattern = pattern_of(a.pattern)
-    recipe = _recipe(a)
+    recipe = recipe_from(a)
     model = networks.load(a.model)
-    four = _four(a, model)
+    four = four_from(a, model)
     request = four.request(pattern)
     memory = remembering.Memory.load(a.memory) if a.memory else None
     path = Path(a.out) / "model.safetensors"
@@ -157,11 +157,47 @@ def evaluate(a: argparse.Namespace) -> int:
     old = networks.load(a.old) if a.old else None
     device = networks.device_of(a.device)
     model = networks.load(a.model).to(device)
-    four = _four(a, model)
+    four = four_from(a, model)
     before = old.to(device) if old else None
     scores = judge(model, four, a.pattern, old=before, margin=a.margin, ceiling=a.ceiling)
     _tell(a, scores.to_dict(), scores, None)
     return 1 if scores.any_missed else 0
+
+
+def tune(a: argparse.Namespace) -> int:
+    """`unsee tune`: leaves recipe.json, search.json and search.png in the study's folder."""
+    model = networks.load(a.model)
+    four = four_from(a, model)
+    if four.validation is None:
+        raise InputError("D_r for validation", "none", "give --D-r, or --data with --class")
+    budget = tuning.Budget(a.trials, a.minutes, a.folds, a.epochs, a.prune if a.prune >= 0 else None)
+    console = Console(quiet=a.json, highlight=False)
+
+    def tell(found: tuning.Found) -> None:
+        last = found.trials[-1]
+        score = f"{last['score']:.3f} ({last['state']}), best {found.score:.3f}"
+        console.print(f"trial {len(found.trials)}/{a.trials}: {score}")
+
+    with _stopping() as stop:
+        found = tuning.tune(
+            model,
+            four.request(a.pattern),
+            remembering.Memory.load(a.memory),
+            four.validation,
+            recipe_from(a),
+            folder=a.out,
+            budget=budget,
+            seed=a.seed,
+            on_trial=tell,
+            stop=stop,
+        )
+    words = tuning.write(found, a.out)
+    figures.save(figures.search(found.trials, tuple(tuning.SPACE)), Path(a.out) / "search.png")
+    console.print(
+        f"Best: {found.score:.3f} ± {found.deviation:.3f} over the folds; {found.samples:,} samples passed."
+    )
+    _tell(a, words, None, f"{a.out}/recipe.json")
+    return 0
 
 
 def reproduce(a: argparse.Namespace) -> int:
@@ -186,54 +222,6 @@ def reproduce(a: argparse.Namespace) -> int:
         sys.stderr.write(f"unsee: skipped {reason}\n")
     console.print(f"Written: {words['page']}", markup=False)
     return 0
-
-
-def _four(a: argparse.Namespace, model: nn.Module | None = None) -> FourDatasets:
-    """Return the four data sets that the options name, always cut alike, whatever --seed says.
-
-    Sets of one's own take their labels from the model's names of the classes.
-    """
-    T = transforms.parse(a.T) if a.T else None
-    given = {name: getattr(a, name) for name in ("D_r", "D_f", "D_f_clean", "D_r_extra") if getattr(a, name)}
-    if given and a.label is not None:
-        raise UsageError("--class or sets of your own", "both", "leave one out")
-    if given:
-        return FourDatasets.of_sets(FourSets(**_read_sets(given, model)), T)
-    if a.label is None:
-        raise UsageError("--class, or --D-f and the other sets", "neither", "name what is to be forgotten")
-    source = sources.open_source(a.data)
-    return FourDatasets.of_class(source, _label(a.label, source.train.classes), T)
-
-
-def _read_sets(paths: dict[str, str], model: nn.Module | None) -> dict[str, Any]:
-    """Read the sets by the model's class names, or, where there is no model yet, by all that are named."""
-    if isinstance(model, networks.Truncated):
-        model = model.model
-    classes = tuple(getattr(model, "labels", ()))
-    if model is not None and not classes:
-        raise UsageError("a model that names its classes", "none in its file", "train it with `unsee train`")
-    if model is None:
-        named = {name for path in paths.values() for name in sources.images(path).classes}
-        classes = tuple(sorted(named))
-    return {name: sources.images(path, classes=classes).with_(name=name) for name, path in paths.items()}
-
-
-def _label(word: str, classes: tuple[str, ...]) -> int:
-    if word in classes:
-        return classes.index(word)
-    if not word.isdigit():
-        raise UsageError(
-            f"a class's number or one of {', '.join(classes)}", f"{word!r}", "choose one of them"
-        )
-    return int(word)
-
-
-def _recipe(a: argparse.Namespace) -> Recipe:
-    """Return the recipe that --recipe names, with what other options change in it."""
-    recipe = recipe_of(a.recipe, pattern_of(a.pattern))
-    changes = {f.name: getattr(a, f.name) for f in fields(Recipe) if getattr(a, f.name, None) is not None}
-    name = f"{recipe.name}, {', '.join(f'{k} = {v}' for k, v in changes.items())}"
-    return replace(recipe, **changes, name=name) if changes else recipe
 
 
 @contextmanager

@@ -8,7 +8,8 @@ UnseeError
 ├── Diverged        6    a loss stopped being finite; the last good state is kept
 └── Interrupted   130    stopped on request; what was computed is saved
 
-The number is the exit code of the command line. 0 is done, 1 is done but an arrow is not met.
+The number is the exit code of the command line. 0 is done, 1 is done but an arrow is not met, 70 is
+a bug of ours.
 """
 
 from typing import Any

@@ -16,7 +16,7 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial, TrialState
 from torch import nn
 
-from unsee import networks
+from unsee import networks, store
 from unsee.answers import accuracy
 from unsee.datasets import Dataset
 from unsee.errors import Diverged, InputError
@@ -95,6 +95,20 @@ def tune(
         if on_trial:
             on_trial(_found(study, base))
     return _found(study, base)
+
+
+def write(found: Found, folder: Path | str) -> dict[str, Any]:
+    """Write `recipe.json`, which `unsee forget --recipe` takes, and `search.json`; return the latter."""
+    found.recipe.save(Path(folder) / "recipe.json")
+    words = {
+        "score": found.score,
+        "deviation": found.deviation,
+        "samples": found.samples,
+        "recipe": asdict(found.recipe),
+        "trials": list(found.trials),
+    }
+    store.write_json(Path(folder) / "search.json", words)
+    return words
 
 
 class _Search:

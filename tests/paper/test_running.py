@@ -49,16 +49,10 @@ def test_data_that_was_not_fetched_is_listed_as_skipped(tmp_path):
 
 def test_a_stop_loses_no_finished_run(tmp_path):
     cells, rows = [Cell(TILE, "B", line) for line in ("CE", "CE + RLD")], Rows(tmp_path / "rows")
-    run_all(cells[:1], rows, TINY, tmp_path / "work", lambda _: None)
+    scale = replace(TINY, batch_size=16)
+    run_all(cells[:1], rows, scale, tmp_path / "work", lambda _: None)
     with pytest.raises(Interrupted):
-        run_all(
-            cells,
-            rows,
-            replace(TINY, pretraining_epochs=1),
-            tmp_path / "work",
-            lambda _: None,
-            stop=lambda: True,
-        )
+        run_all(cells, rows, scale, tmp_path / "work", lambda _: None, stop=lambda: True)
     assert [len(rows.read(cell)) for cell in cells] == [1, 0]
 
 

@@ -27,3 +27,22 @@ def test_the_gallery_shows_one_image_under_each_T(four):
     image = four.test.D_r.x[0].expand(3, 14, 14)
     figure = figures.gallery(image, [None, line(), tile(), color()])
     assert [axes.get_title() for axes in figure.axes] == ["no T", "line", "tile", "color"]
+
+
+def test_the_search_shows_progress_importance_and_slices():
+    trials = [
+        {
+            "trial": i,
+            "state": "pruned" if i == 2 else "complete",
+            "lr": 10.0**-i,
+            "lambda_f": 1.0 + i % 2,
+            "score": i / 5,
+        }
+        for i in range(5)
+    ]
+    figure = figures.search(trials, ("lr", "lambda_f"))
+    assert len(figure.axes) == 4
+    assert figure.axes[0].lines[0].get_ydata().tolist() == [0, 0.2, 0.2, 0.6, 0.8]
+    widths = [bar.get_width() for bar in figure.axes[1].patches]
+    assert widths[0] > 0.99
+    assert widths[1] < 0.99

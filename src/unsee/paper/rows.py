@@ -22,7 +22,7 @@ class Rows:
         return self.folder / f"{cell.name}.json"
 
     def read(self, cell: Cell, key: Mapping[str, Any] | None = None) -> dict[int, dict[str, Any]]:
-        """Return the finished runs by seed: those under this key (network, recipe) only, where one is given."""
+        """Return the finished runs by seed: those under this key (network, recipe), where one is given."""
         if not self.path(cell).exists():
             return {}
         known = store.read_json(self.path(cell))

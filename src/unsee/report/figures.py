@@ -70,6 +70,36 @@ def gallery(image: Tensor, transforms: Sequence[Transform | None]) -> Figure:
     return figure
 
 
+def search(trials: Sequence[Row], names: Sequence[str]) -> Figure:
+    """Draw a search: the score over the trials, how much each parameter mattered, and a slice for each."""
+    figure = Figure(figsize=(3.2 * (len(names) + 2), 3), layout="constrained")
+    progress, mattered, *slices = figure.subplots(1, len(names) + 2)
+    complete = [trial for trial in trials if trial["state"] == "complete"]
+    scores = [trial["score"] for trial in trials]
+    colors = ["#D55E00" if trial["state"] == "complete" else "#BBBBBB" for trial in trials]
+    progress.scatter(range(1, len(trials) + 1), scores, c=colors, s=16)
+    best = np.maximum.accumulate([t["score"] if t["state"] == "complete" else 0.0 for t in trials])
+    progress.step(range(1, len(trials) + 1), best, where="post", color="#0072B2")
+    progress.set(xlabel="trial (grey: given up)", ylabel="least accuracy (validation)")
+    mattered.barh(names, [_rank_correlation(complete, name) for name in names], color="#0072B2")
+    mattered.set(xlabel="|rank correlation| with the score", xlim=(0, 1))
+    for axes, name in zip(slices, names, strict=True):
+        axes.scatter([trial[name] for trial in trials], scores, c=colors, s=16)
+        axes.set(xscale="log", xlabel=name)
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _rank_correlation(trials: Sequence[Row], name: str) -> float:
+    from scipy.stats import spearmanr
+
+    values, scores = [trial[name] for trial in trials], [trial["score"] for trial in trials]
+    if len(set(values)) < 3 or len(set(scores)) < 2:
+        return 0.0
+    return abs(float(spearmanr(values, scores).statistic))
+
+
 def _image(axes: Axes, x: Tensor) -> None:
     picture = x.squeeze(0) if x.shape[0] == 1 else x.movedim(0, -1)
     axes.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=255)
