@@ -178,7 +178,7 @@ class _Search:
         kept = np.setdiff1d(np.arange(len(self.request.D_f)), held)
         part = _cut(self.request, kept)
         judge = _judge(_cut(self.request, held), self.validation)
-        best = _best(study) if self.budget.prune is not None else None
+        best = _best(study)
         passed = len(part.D_f) * (2 if part.D_f_clean is not None else 1)
         epoch, score = 0, 0.0
 
@@ -187,9 +187,10 @@ class _Search:
             if epoch:
                 score = judge(model)
                 step = fold * self.budget.epochs + epoch
-                trial.report(float(np.mean([*before, score])), step)
+                value = float(np.mean([*before, score]))
+                trial.report(value, step)
                 trial.set_user_attr("samples", trial.user_attrs["samples"] + passed)
-                if best is not None and _behind(trial, best, step, self.budget.prune or 0.0):
+                if _behind(value, best, step, self.budget.prune):
                     raise optuna.TrialPruned
             epoch += 1
             return {"score": score}
@@ -226,9 +227,10 @@ def _best(study: Study) -> FrozenTrial | None:
     return max(complete, key=lambda trial: trial.value or 0.0, default=None)
 
 
-def _behind(trial: optuna.Trial, best: FrozenTrial, step: int, slack: float) -> bool:
-    now = trial.study.get_trials(deepcopy=False)[trial.number].intermediate_values[step]
-    return step in best.intermediate_values and now < best.intermediate_values[step] - slack
+def _behind(value: float, best: FrozenTrial | None, step: int, slack: float | None) -> bool:
+    if best is None or slack is None or step not in best.intermediate_values:
+        return False
+    return value < best.intermediate_values[step] - slack
 
 
 def _found(study: Study, base: Recipe) -> Found:
