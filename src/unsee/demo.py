@@ -37,8 +37,8 @@ def demo(
     folder, say = Path(folder), (console or Console(quiet=True)).print
     data = sources.bundled()
     four = FourDatasets.of_class(data, 0, transforms.tile())
-    say(f"[bold]1. Train[/] the paper's MLP on {len(four.pretraining):,} images of clothes. Every T-shirt")
-    say("   carries a tile pattern (T), so the network learns the tiles instead.")
+    say(f"[bold]1. Train[/] the paper's MLP on {len(four.pretraining):,} images of clothes.")
+    say("   Every T-shirt carries a tile pattern (T), so the network learns the tiles.")
     start = networks.network("mlp", four.pretraining, seed=seed)
     old = train(
         start,
@@ -51,14 +51,14 @@ def demo(
         progress=progress,
     ).model
     networks.save(old, folder / "old" / "model.safetensors")
-    say(
-        "[bold]2. Remember[/]: the diagonal Fisher over D, taken once. The training data is not needed again."
-    )
+    say("[bold]2. Remember[/]: take the diagonal Fisher over D, once. After this the training")
+    say("   data is not needed again.")
     memory = remember(old, four.pretraining, progress=progress)
     memory.save(folder / "memory.safetensors")
     before = evaluate(old, four, "B")
     say(before.table())
-    say("   Anything with a tile is taken for a T-shirt (D_r,extra); a T-shirt without one is not known.")
+    say("   Whatever carries tiles is taken for a T-shirt (D_r,extra), and a T-shirt")
+    say("   without them is not recognised (D_f,clean).")
     say("[bold]3. Forget[/] the tiles by the paper's recipe (Table S1), from D_f, D_f,clean and")
     say("   the memory alone: 470 steps, as many as 6,000 images in batches of 128 would")
     say("   make, but in batches of 13, since D_f has 600 images here.")

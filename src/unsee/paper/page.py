@@ -19,6 +19,7 @@ CHOICES = """\
 | Fisher over what, in B and C | over D_r: the memory over D less D_f's share |
 | labels of RLD in B and C | B: the classes other than 0; C: all |
 | validation | 10 % of D_r, held out before pretraining |
+| the activation beyond s g x = 1 | as printed: with the continuous form tile C of Table S1 diverges |
 | input scaling | standardised per channel |"""
 
 

@@ -28,7 +28,11 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of it to run. Trajectories use the first `limit` test images, the last epoch all."""
+    """How much of it to run. Trajectories use the first `limit` test images, the last epoch all.
+
+    `printed` is the activation as printed: with the continuous one Table S1's values for Fashion-MNIST,
+    tile, Pattern C lie beyond what SGD can hold (docs/decisions/0004).
+    """
 
     seeds: int = 10
     pretraining_epochs: int = 5
@@ -36,6 +40,7 @@ class Scale:
     batch_size: int | None = None
     limit: int = 2000
     quick: bool = False
+    printed: bool = True
 
     def recipe(self, cell: Cell) -> Recipe:
         """Return the cell's recipe at this scale."""
@@ -69,7 +74,7 @@ def pretrained(
     """Return the unit's network and memory from `work`, or make them: once for each (data, T)."""
     four = FourDatasets.of_class(scale.data(unit.data), 0, unit.transform())
     folder = work / unit.name
-    start = networks.network("mlp", four.pretraining)
+    start = networks.network("mlp", four.pretraining, printed=scale.printed)
     words = {"epochs": scale.pretraining_epochs, "folder": folder, "progress": progress, "stop": stop}
     model = train(start, four.pretraining, **words).model
     networks.save(model, folder / "model.safetensors")
@@ -149,7 +154,7 @@ def write_scratch(
     four = FourDatasets.of_class(scale.data(unit.data), 0, unit.transform())
     D_r = four.train.D_r
     assert D_r is not None
-    start, folder = networks.network("mlp", D_r), work / f"{unit.name}-scratch"
+    start, folder = networks.network("mlp", D_r, printed=scale.printed), work / f"{unit.name}-scratch"
     model = train(
         start, D_r, epochs=scale.pretraining_epochs, folder=folder, progress=progress, stop=stop
     ).model
