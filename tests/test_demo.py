@@ -5,6 +5,7 @@ from rich.console import Console
 
 from unsee import demo as module
 from unsee import networks, sources
+from unsee.errors import StoreError
 from unsee.memory import Memory
 
 
@@ -28,6 +29,12 @@ def test_the_demo_leaves_everything_in_its_folder(tmp_path, small):
     assert words["scores"] == scores.to_dict()
     assert len(words["trajectory"]) == 11
     assert scores.old.sets["D_f_clean"].value < scores.sets["D_f_clean"].value
+
+
+def test_a_place_that_cannot_be_is_found_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="choose another folder"):
+        module.demo(tmp_path / "file")
 
 
 def test_the_recipe_makes_the_papers_number_of_steps():

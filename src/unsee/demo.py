@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from unsee import networks, sources, transforms
+from unsee import networks, sources, store, transforms
 from unsee.descent import Row
 from unsee.evaluation import evaluate, evaluator
 from unsee.forgetting import forget
@@ -35,6 +35,7 @@ def demo(
 ) -> Scores:
     """Train the MLP with a tile planted on class 0, make it forget, and leave all of it in `folder`."""
     folder, say = Path(folder), (console or Console(quiet=True)).print
+    store.check_place(folder / "model.safetensors")
     data = sources.bundled()
     four = FourDatasets.of_class(data, 0, transforms.tile())
     say(f"[bold]1. Train[/] the paper's MLP on {len(four.pretraining):,} images of clothes.")
