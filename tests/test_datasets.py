@@ -69,8 +69,12 @@ def test_a_wrong_value_range_is_refused():
 
 
 def test_a_label_beyond_reason_is_refused_at_once():
-    with pytest.raises(InputError, match="labels from 0 to 99999"):
+    with pytest.raises(InputError, match="labels from 0 to 9999"):
         Dataset(GREY, [0, 1, 10**15, 2])
+
+
+def test_classes_may_be_a_number():
+    assert Dataset(GREY, [0, 1, 0, 1], 3).classes == ("0", "1", "2")
 
 
 def test_rescaling():

@@ -66,8 +66,11 @@ def test_the_evaluator_gives_rows_and_may_look_at_less(model, four):
 
 
 def test_refusals(model, four):
-    with pytest.raises(InputError, match="to judge Pattern B"):
-        evaluate(model, FourSets(D_r=four.test.D_r), "B")
+    with pytest.raises(InputError, match="some of D_r, D_f_clean, D_r_extra to judge Pattern B"):
+        evaluate(model, FourSets(D_f=four.test.D_f), "B")
+    partly = evaluate(model, FourSets(D_r=four.test.D_r), "B", old=model)
+    assert partly.met("D_r")
+    assert (partly.score, partly.all_met, partly.any_missed) == (None, False, False)
     with pytest.raises(InputError, match="at least one of the four sets"):
         evaluate(model, FourSets())
     with pytest.raises(InputError, match="every class, found 3 for 10"):

@@ -55,8 +55,10 @@ def test_four_sets_of_a_class_without_T(data):
     assert four.request("A").D_f_clean is None
     with pytest.raises(InputError, match="D_f,clean"):
         four.request("B")
-    with pytest.raises(InputError, match="a class from 0 to 9"):
-        FourDatasets.of_class(data, 10)
+    assert FourDatasets.of_class(data, "Dress").train.D_f.fingerprint == four.train.D_f.fingerprint
+    for wrong in (10, "Gown"):
+        with pytest.raises(InputError, match="a class from 0 to 9"):
+            FourDatasets.of_class(data, wrong)
 
 
 def test_four_sets_of_a_poisoning(data):

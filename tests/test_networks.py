@@ -52,6 +52,16 @@ def test_inputs_are_standardised_per_channel():
     assert torch.allclose(out.std((0, 2, 3)), torch.ones(3), atol=1e-3)
 
 
+def test_the_number_of_threads_does_not_matter(data):
+    ids = set()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        ids.add(networks.identity(networks.network("mlp", data.train)))
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(1)
+    assert len(ids) == 1
+
+
 def test_the_resnet_has_batchnorm_and_under_a_million_parameters(data):
     model = networks.network("resnet", data.train)
     assert any(isinstance(m, nn.BatchNorm2d) for m in model.modules())

@@ -65,3 +65,10 @@ def test_a_recipe_that_is_no_object(tmp_path):
     with pytest.raises(InputError, match="a JSON object"):
         Recipe.load(tmp_path / "r.json")
     assert Recipe.from_dict(asdict(RECIPES["truncation"])) == RECIPES["truncation"]
+
+
+def test_the_default_of_C_is_one_that_holds_with_our_activation():
+    """SGD with momentum on R is stable where lr lambda_KL max(F) < 1 + momentum; F reaches about 0.26."""
+    for pattern in "BC":
+        recipe = recipe_of(None, TABLE_1[pattern])
+        assert recipe.lr * recipe.lambda_kl * 0.3 < 1 + recipe.momentum

@@ -160,7 +160,7 @@ BAD_ARRAYS = {
     "columns of labels": (lambda c: c | {"y": c["y"][:, None]}, "one label a sample"),
     "negative labels": (lambda c: c | {"y": c["y"] - 1}, "labels from 0"),
     "only negative": (lambda c: c | {"y": c["y"] - 100}, "labels from 0 to 0"),
-    "vast labels": (lambda c: c | {"y": c["y"] + 10**15}, "labels below 100,000"),
+    "vast labels": (lambda c: c | {"y": c["y"] + 10**15}, "labels below 10,000"),
     "too few names": (lambda c: c | {"classes": np.array(["cat"])}, "labels from 0 to 0"),
     "one name twice": (lambda c: c | {"classes": np.array(["cat", "cat"])}, "each once"),
     "names as bytes": (lambda c: c | {"classes": np.array([b"cat", b"dog"])}, "each once"),

@@ -73,6 +73,15 @@ def test_a_pickle_is_refused_by_name_and_by_content(tmp_path, monkeypatch):
     assert not (tmp_path / "canary").exists()
 
 
+def test_a_header_as_long_as_a_pickles_first_bytes_is_no_pickle(tmp_path):
+    lengths = set()
+    for size in range(400, 1300, 4):
+        store.write_tensors(tmp_path / "x.safetensors", {"a": torch.zeros(1)}, {"pad": "x" * size})
+        lengths.add((tmp_path / "x.safetensors").read_bytes()[:2])
+        store.read_tensors(tmp_path / "x.safetensors")
+    assert lengths & {b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"}
+
+
 def test_a_full_disk_leaves_the_file_before_it(tmp_path, tensors):
     path = tmp_path / "x.safetensors"
     store.write_tensors(path, tensors, {})
@@ -117,3 +126,11 @@ def test_digest_sees_names_shapes_types_and_values(tensors):
     variants = [{"a": a}, {"b": a}, {"a": a.T}, {"a": a.double()}, {"a": a + 1}, {"a": a.flatten()}]
     assert len({store.digest(v) for v in variants}) == len(variants)
     assert store.digest({"a": a.T.contiguous()}) == store.digest({"a": a.T})
+
+
+def test_equal_contents_make_equal_files(tmp_path, tensors):
+    for name in "abcdefgh":
+        store.write_tensors(tmp_path / name, tensors, {"z": 1, "a": {"d": 2, "c": 3}})
+    assert len({(tmp_path / name).read_bytes() for name in "abcdefgh"}) == 1
+    _, about = store.read_tensors(tmp_path / "a")
+    assert list(about) == ["z", "a"]

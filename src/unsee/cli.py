@@ -1,6 +1,7 @@
 """The command line: its verbs are the library's, and it starts without importing torch."""
 
 import argparse
+import os
 import sys
 import traceback
 import warnings
@@ -21,9 +22,11 @@ def main(words: list[str] | None = None) -> int:
     if not arguments.verb:
         parser.print_help()
         return 0
-    from unsee import commands
-
+    # Threads that spin while they wait make everything several times slower as soon as a core is shared.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
+        from unsee import commands
+
         return getattr(commands, arguments.verb)(arguments)
     except UnseeError as error:
         sys.stderr.write(f"unsee: {_plain(str(error))}\n")
@@ -78,7 +81,11 @@ def _train(verbs: Any) -> None:
     example = "unsee train --data bundled --class 0 --T tile --out runs/old"
     verb = _verb(verbs, "train", "train a network on D, with T planted on a class if asked", example)
     verb.add_argument(
-        "--out", required=True, metavar="FOLDER", help="where the model goes; also resumes from there"
+        "--out",
+        required=True,
+        type=_place,
+        metavar="FOLDER",
+        help="where the model goes; also resumes from there",
     )
     verb.add_argument(
         "--network", default="mlp", metavar="NAME", help="mlp (the paper's) or resnet (%(default)s)"
@@ -96,7 +103,9 @@ def _remember(verbs: Any) -> None:
     )
     verb = _verb(verbs, "remember", "take the memory of D: the exact diagonal Fisher", example)
     _model(verb)
-    verb.add_argument("--out", required=True, metavar="FILE", help="where the memory goes (.safetensors)")
+    verb.add_argument(
+        "--out", required=True, type=_place, metavar="FILE", help="where the memory goes (.safetensors)"
+    )
     verb.add_argument(
         "--batch-size", type=int, default=512, metavar="N", help="samples at once; no effect on the result"
     )
@@ -113,7 +122,11 @@ def _forget(verbs: Any) -> None:
     _model(verb)
     _judging(verb, needed=True)
     verb.add_argument(
-        "--out", required=True, metavar="FOLDER", help="the run's folder; the same command resumes there"
+        "--out",
+        required=True,
+        type=_place,
+        metavar="FOLDER",
+        help="the run's folder; the same command resumes there",
     )
     verb.add_argument("--memory", metavar="FILE", help="what `unsee remember` wrote")
     verb.add_argument(
@@ -156,7 +169,7 @@ def _tune(verbs: Any) -> None:
     _model(verb)
     verb.add_argument("--pattern", required=True, metavar="A|B|C", help="what is to be forgotten (Table 1)")
     text = "the study's folder: the same command goes on there, and several may run at once"
-    verb.add_argument("--out", required=True, metavar="FOLDER", help=text)
+    verb.add_argument("--out", required=True, type=_place, metavar="FOLDER", help=text)
     verb.add_argument("--memory", required=True, metavar="FILE", help="what `unsee remember` wrote")
     text = "where to start, and what to keep of the rest (the paper's)"
     verb.add_argument("--recipe", metavar="NAME|FILE", help=text)
@@ -191,7 +204,7 @@ def _verb(verbs: Any, name: str, text: str, example: str, *, run: bool = True) -
         name,
         help=text,
         description=text,
-        epilog=f"examples:\n  {example}".replace("\n", "\n  ").rstrip() + f"\n\n{_CODES}",
+        epilog="examples:\n  " + example.replace("\n", "\n  ") + f"\n\n{_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verb.add_argument("--json", action="store_true", help="print the result as JSON, and nothing else")
@@ -238,6 +251,12 @@ def _four(verb: argparse.ArgumentParser) -> None:
         ("D-r-extra", "remembered samples with the information added: judged on only"),
     ):
         group.add_argument(f"--{name}", metavar="PATH", help=f"{text} (folder or .npz)")
+
+
+def _place(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("a name is needed")
+    return text
 
 
 def _one_line(message: Any, *_: Any, **__: Any) -> None:

@@ -19,7 +19,7 @@ from unsee import memory as remembering
 from unsee.errors import Diverged, InputError, UsageError
 from unsee.evaluation import evaluate as judge
 from unsee.evaluation import evaluator
-from unsee.formulation import pattern_of
+from unsee.formulation import Pattern, pattern_of
 from unsee.options import four_from, recipe_from
 from unsee.paper import experiments
 from unsee.paper.running import QUICK, Scale
@@ -56,7 +56,8 @@ def data(a: argparse.Namespace) -> int:
     if a.json:
         _print_json([vars(row) | {"where": str(row.where)} for row in rows])
         return 0
-    table = Table("name", "what", "samples", "here", "where")
+    table = Table("name", "what", "samples", "here")
+    table.add_column("where", overflow="fold")
     for row in rows:
         table.add_row(row.name, row.what, f"{row.samples:,}", "yes" if row.present else "no", str(row.where))
     Console().print(table)
@@ -65,6 +66,8 @@ def data(a: argparse.Namespace) -> int:
 
 def train(a: argparse.Namespace) -> int:
     """`unsee train`: a network on D."""
+    if a.T and a.label is None and not a.D_f:
+        raise UsageError("--class with --T", "none", "name the class that is to carry T")
     four = four_from(a) if a.label is not None or a.D_f else None
     D = four.pretraining if four else sources.open_source(a.data).train
     start = networks.network(a.network, D, seed=a.seed)
@@ -104,6 +107,8 @@ def remember(a: argparse.Namespace) -> int:
     store.check_place(a.out)
     model = networks.load(a.model).to(networks.device_of(a.device))
     D = four_from(a, model).pretraining if a.label is not None or a.D_f else sources.open_source(a.data).train
+    if Path(a.out).exists() and remembering.Memory.load(a.out).model != networks.identity(model):
+        raise UsageError(f"no memory of another model at {a.out}", "one", "keep it, and choose another file")
     memory = remembering.remember(model, D, batch_size=a.batch_size, progress=not a.json)
     memory.save(a.out)
     words = {"memory": memory.id, "model": memory.model, "data": list(memory.data), "n": memory.n}
@@ -124,7 +129,7 @@ def forget(a: argparse.Namespace) -> int:
         raise UsageError("--out other than the folder of the old model", a.out, "keep the old model")
     store.check_place(path)
     there = {name for name, data in four.test.present().items() if len(data)}
-    judged = pattern if pattern.arrows.keys() <= there else None
+    judged = pattern if pattern.arrows.keys() & there else None
     try:
         with _stopping() as stop:
             result = forgetting.forget(
@@ -146,9 +151,7 @@ def forget(a: argparse.Namespace) -> int:
     networks.save(result.model, path)
     scores = judge(result.model, four, judged, old=model, margin=a.margin, ceiling=a.ceiling)
     _tell(a, write_run(a.out, result, scores), scores, f"{a.out}/model.safetensors")
-    if judged is None:
-        sys.stderr.write(f"unsee: not judged: Pattern {pattern.name} wants {', '.join(pattern.arrows)}\n")
-        return 0
+    _tell_unjudged(pattern, scores)
     return 1 if scores.any_missed else 0
 
 
@@ -161,6 +164,7 @@ def evaluate(a: argparse.Namespace) -> int:
     before = old.to(device) if old else None
     scores = judge(model, four, a.pattern, old=before, margin=a.margin, ceiling=a.ceiling)
     _tell(a, scores.to_dict(), scores, None)
+    _tell_unjudged(scores.pattern, scores)
     return 1 if scores.any_missed else 0
 
 
@@ -254,6 +258,12 @@ def _tell(a: argparse.Namespace, words: dict[str, Any], scores: Scores | None, p
         console.print(f"Recipe: {words['inputs']['recipe']['name']}", markup=False)
     if path:
         console.print(f"Written: {path}", markup=False)
+
+
+def _tell_unjudged(pattern: Pattern | None, scores: Scores) -> None:
+    missing = [name for name in (pattern.arrows if pattern else ()) if scores.met(name) is None]
+    if missing:
+        sys.stderr.write(f"unsee: not judged, for want of data or of the old model: {', '.join(missing)}\n")
 
 
 def _print_json(words: Any) -> None:

@@ -15,12 +15,12 @@ from unsee.randomness import stream
 from unsee.store import raw
 
 PIXELS = (0.0, 255.0)
-MOST_CLASSES = 100_000  # a label beyond is a mistake, and must not become 10^15 names
+MOST_CLASSES = 10_000  # a label beyond is a mistake, and must not become 10^15 names
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples `x` (n, ...) with labels `y` (n), the names of the classes, and the range of the values.
+    """Samples `x` (n, ...) with labels `y` (n), the classes (names, or how many), the range of the values.
 
     The range is (0, 255) for bytes; for floats it is read off the data where it is plain, and None
     where it is not (standardised inputs, say), which a T for pixels then refuses.
@@ -37,6 +37,8 @@ class Dataset:
     name: str = "data"
 
     def __post_init__(self) -> None:
+        if isinstance(self.classes, int):
+            object.__setattr__(self, "classes", tuple(map(str, range(self.classes))))
         x, y = torch.as_tensor(self.x).detach(), _checked_labels(self.y, self.name)
         if len(x) != len(y):
             raise InputError(

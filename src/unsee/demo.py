@@ -94,8 +94,8 @@ def _farewell(say: Callable[..., None], folder: Path, scores: Scores) -> None:
     if not scores.all_met:
         say("Not every arrow is met: this is as far as the paper's own method goes.")
     say(f"Look at [bold]{folder / 'picture.png'}[/]; models, memory and scores lie beside it.")
-    say("\nWhat to try next:")
-    here = f"--data bundled --class 0 --T tile --memory {folder}/memory.safetensors"
+    say("\nWhat to try next (where unsee is not found: .venv/bin/unsee):")
+    here = f"--data bundled --class 0 --T tile --memory {folder}/memory.safetensors --batch-size 13"
     say(
         f"  unsee forget {folder}/old/model.safetensors {here} --pattern C --out runs/leakage", soft_wrap=True
     )

@@ -109,6 +109,7 @@ class _Run:
         self.step, self.exact = 0, True
         self.rows: list[Row] = []
         self.sums: dict[str, float] = {}
+        self.first: dict[str, float] = {}
         self.last_good: dict[str, Tensor] = {}
         self.good_step = 0
 
@@ -117,6 +118,7 @@ class _Run:
         values = {name: float(loss) for name, loss in losses.items()}
         if not all(math.isfinite(value) for value in values.values()):
             self.diverge(values)
+        self.first = self.first or values
         self.optimizer.step()
         self.step += 1
         self.sums = {name: self.sums.get(name, 0.0) + value for name, value in values.items()}
@@ -126,7 +128,9 @@ class _Run:
             means = {name: total / self.plan.steps_per_epoch for name, total in self.sums.items()}
             self.rows.append({"epoch": self.step // self.plan.steps_per_epoch, **means, **self.evaluated()})
             self.sums = {}
-            self.keep()
+            # Losses pass many orders before one is infinite: a state on that way is finite, but not good.
+            if all(mean <= 10 * max(1.0, self.first[name]) for name, mean in means.items()):
+                self.keep()
 
     def keep(self) -> None:
         """Keep this state as the last good one."""
@@ -165,7 +169,9 @@ class _Run:
             momentum = self.optimizer.state[p].get("momentum_buffer") if p.requires_grad else None
             if momentum is not None:
                 tensors[f"momentum/{name}"] = momentum
-        return State(self.step, tensors, {"rows": self.rows, "sums": self.sums}, self.exact)
+        return State(
+            self.step, tensors, {"rows": self.rows, "sums": self.sums, "first": self.first}, self.exact
+        )
 
     def restore(self, state: State) -> None:
         """Become the run that wrote this state."""
@@ -179,6 +185,7 @@ class _Run:
                 self.optimizer.state[p]["momentum_buffer"] = momentum.to(p.device)
         self.step, self.exact = state.step, state.exact
         self.rows, self.sums = list(state.log["rows"]), dict(state.log["sums"])
+        self.first = dict(state.log["first"])
 
 
 def _trainable(model: nn.Module) -> list[nn.Parameter]:

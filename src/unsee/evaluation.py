@@ -21,7 +21,7 @@ def evaluate(
     margin: float = MARGIN,
     ceiling: float | None = None,
 ) -> Scores:
-    """Judge a model on the test sets; with the old model, every arrow gets its verdict.
+    """Judge a model on the test sets that are there; with the old model, every arrow gets its verdict.
 
     An arrow up is met at the old model's accuracy on D_r minus `margin`, an arrow down at the `ceiling`,
     which is 1/C where none is given.
@@ -31,10 +31,11 @@ def evaluate(
     if not present:
         raise InputError("at least one of the four sets", "none", "give D_r, D_f, D_f,clean or D_r,extra")
     row = pattern_of(pattern) if pattern is not None else None
-    missing = [name for name in row.arrows if name not in present] if row else []
-    if row and missing:
-        wanted = f"{', '.join(row.arrows)} to judge Pattern {row.name} (Table 1)"
-        raise InputError(wanted, f"no {' and no '.join(missing)}", "give those sets too")
+    if row and not row.arrows.keys() & present.keys():
+        wanted = f"some of {', '.join(row.arrows)} to judge Pattern {row.name} (Table 1)"
+        raise InputError(wanted, "none", "give those sets too")
+    if not 0 <= margin <= 1:
+        raise InputError("a margin from 0 to 1", f"{margin}", "give a share such as 0.02")
     before = evaluate(old, sets, margin=margin) if isinstance(old, nn.Module) else old
     given = {name: answers(model, data) for name, data in present.items()}
     results = {name: _accuracy(guesses(given[name]), data) for name, data in present.items()}

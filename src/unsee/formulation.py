@@ -136,13 +136,15 @@ class FourDatasets:
     def of_class(
         cls,
         data: TrainTest,
-        label: int,
+        label: int | str,
         T: Transform | None = None,
         *,
         validation: float = 0.1,
         seed: int = 0,
     ) -> Self:
-        """Put T on one class (Patterns B and C), or name the class itself (no T, Pattern A)."""
+        """Put T on one class, by number or name (Patterns B and C), or name the class itself (no T, A)."""
+        if isinstance(label, str):
+            label = data.train.classes.index(label) if label in data.train.classes else -1
         if not 0 <= label < len(data.train.classes):
             raise InputError(
                 f"a class from 0 to {len(data.train.classes) - 1}", str(label), "choose one of them"

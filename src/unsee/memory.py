@@ -50,6 +50,9 @@ class Memory:
         if not any(bool(values.any()) for values in self.sums.values()):
             raise InputError("a Fisher that is not all zero", "zeros", "the model's outputs may be constant")
 
+    def __repr__(self) -> str:
+        return f"Memory(n={self.n:,}, {len(self.sums)} parameters, model={self.model[:12]})"
+
     @property
     def n(self) -> int:
         """How many samples are remembered."""

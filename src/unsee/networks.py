@@ -173,8 +173,13 @@ def network(name: str, data: Dataset, *, seed: int = 0, **options: Any) -> Netwo
         raise UsageError(f"one of {', '.join(NETWORKS)}", f"network {name!r}", "choose one of those")
     if data.x.ndim != 4:
         raise InputError("images (n, C, H, W)", f"{data}", "bring a network of your own from Python")
-    mean, std = _mean_and_deviation(data.x)
-    model = NETWORKS[name](data.x.shape[1:], len(data.classes), mean=mean, std=std, seed=seed, **options)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the same network whatever the number of threads, so that training can go on
+    try:
+        mean, std = _mean_and_deviation(data.x)
+        model = NETWORKS[name](data.x.shape[1:], len(data.classes), mean=mean, std=std, seed=seed, **options)
+    finally:
+        torch.set_num_threads(threads)
     model.labels = data.classes
     return model
 
@@ -233,6 +238,8 @@ def load(path: Path | str, into: nn.Module | None = None) -> nn.Module:
     Only the networks named here are ever built from a file, and only as large as its tensors are.
     """
     tensors, about = store.read_tensors(path)
+    if "memory" in about:
+        raise InputError(f"a model at {path}", "a memory", "give the model first, and the memory as --memory")
     if into is not None:
         return _filled(copy.deepcopy(into), tensors, path)
     try:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MARGIN = 0.02
+ROWS = 50  # classes that a table shows; JSON has all
 PRINTED = {"D_r": "D_r", "D_f": "D_f", "D_f_clean": "D_f,clean", "D_r_extra": "D_r,extra"}
 _TICKS = {True: " ✓", False: " ✗", None: ""}
 
@@ -163,12 +164,14 @@ class Scores:
 
         table = Table("class", "D_r", "change", "mean softmax on D_f")
         remembered = self.sets["D_r"].by_class if "D_r" in self.sets else {}
-        for label, name in enumerate(self.classes):
+        for label, name in enumerate(self.classes[:ROWS]):
             change = self.changes().get(name)
             answered = self.softmax_D_f[label] if self.softmax_D_f else None
             moved = "" if change is None else f"{change:+.3f}"
             # As text and not as markup: class names come from files.
             table.add_row(Text(name), _figure(remembered.get(name)), moved, _figure(answered))
+        if len(self.classes) > ROWS:
+            table.add_row(f"and {len(self.classes) - ROWS} more", "", "", "")
         return table
 
     def __str__(self) -> str:

@@ -67,8 +67,10 @@ def read_json(path: Path | str) -> Any:
 def write_tensors(path: Path | str, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
     """Write tensors with what `about` says of them, and the hash of both, as one safetensors file."""
     tensors = _apart(tensors)
-    text = json.dumps({**about, "format": FORMAT}, sort_keys=True)
-    write_bytes(path, save(tensors, {"about": text, "sha256": _seal(tensors, text)}))
+    text = json.dumps({**about, "format": FORMAT}, allow_nan=False)
+    # One entry holds both, because the library writes several in any order, and equal files should be equal.
+    sealed = json.dumps({"about": text, "sha256": _seal(tensors, text)})
+    write_bytes(path, save(tensors, {"unsee": sealed}))
 
 
 def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -85,15 +87,18 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise StoreError(
             f"a whole safetensors file at {path}", f"{error}", "restore it or make it anew"
         ) from None
-    if "about" not in metadata or "sha256" not in metadata:
+    try:
+        sealed = json.loads(metadata["unsee"])
+        text, digest_then = str(sealed["about"]), str(sealed["sha256"])
+    except (KeyError, TypeError, ValueError):
         raise StoreError(
             f"a file written by unsee at {path}", "safetensors without its seal", "save it with unsee first"
-        )
-    if _seal(tensors, metadata["about"]) != metadata["sha256"]:
+        ) from None
+    if _seal(tensors, text) != digest_then:
         raise StoreError(
             f"the contents {path} was sealed with", "other bytes", "restore the file or make it anew"
         )
-    about = json.loads(metadata["about"])
+    about = json.loads(text)
     if about.pop("format") > FORMAT:
         raise StoreError(f"format {FORMAT} or older in {path}", "a newer one", "update unsee")
     return tensors, about
@@ -161,8 +166,10 @@ def _refuse_pickles(path: Path) -> None:
     head = b""
     if path.exists():
         with open(path, "rb") as file:
-            head = file.read(4)
-    if path.suffix in _PICKLED or head[:2] in (b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05"):
+            head = file.read(9)
+    # The length of a safetensors header may happen to read as a pickle's first bytes; a brace follows it.
+    pickled = head[8:] != b"{" and head[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+    if path.suffix in _PICKLED or pickled:
         raise HostileError(
             "safetensors",
             f"{path}, which may be a pickle and run code when opened",
