@@ -298,7 +298,9 @@ def test_memory_of_another_model_is_exit_code_3(case, tmp_path, capsys):
 
 def test_divergence_is_exit_code_6_and_keeps_the_last_good_state(case, tmp_path, capsys):
     assert forget(case, tmp_path / "new", "--lr", "1e6", "--lambda-kl", "1e11", "--epochs", 3) == 6
-    assert "kept the state after step" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "kept the state after step" in err
+    assert f"the last good state is in {tmp_path / 'new' / 'model.safetensors'}" in err
     kept = networks.load(tmp_path / "new" / "model.safetensors")
     assert all(p.isfinite().all() for p in kept.parameters())
 

@@ -89,6 +89,7 @@ def train(a: argparse.Namespace) -> int:
             )
     except Diverged as error:
         networks.save(error.last_good.model, path)
+        sys.stderr.write(f"unsee: the last good state is in {path}\n")
         raise
     networks.save(result.model, path)
     words = {
@@ -147,6 +148,7 @@ def forget(a: argparse.Namespace) -> int:
             )
     except Diverged as error:
         write_run(a.out, error.last_good, None)
+        sys.stderr.write(f"unsee: the last good state is in {path}\n")
         raise
     networks.save(result.model, path)
     scores = judge(result.model, four, judged, old=model, margin=a.margin, ceiling=a.ceiling)
