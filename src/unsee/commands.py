@@ -24,7 +24,7 @@ from unsee.options import four_from, recipe_from
 from unsee.paper import experiments
 from unsee.paper.running import QUICK, Scale
 from unsee.report import figures
-from unsee.runs import write_run
+from unsee.runs import write_run, write_words
 from unsee.scores import Scores
 
 
@@ -150,9 +150,9 @@ def forget(a: argparse.Namespace) -> int:
         write_run(a.out, error.last_good, None)
         sys.stderr.write(f"unsee: the last good state is in {path}\n")
         raise
-    networks.save(result.model, path)
+    networks.save(result.model, path)  # before judging, so that whatever fails there, it is not lost
     scores = judge(result.model, four, judged, old=model, margin=a.margin, ceiling=a.ceiling)
-    _tell(a, write_run(a.out, result, scores), scores, f"{a.out}/model.safetensors")
+    _tell(a, write_words(a.out, result, scores), scores, str(path))
     _tell_unjudged(pattern, scores)
     return 1 if scores.any_missed else 0
 

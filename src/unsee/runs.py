@@ -12,8 +12,12 @@ from unsee.scores import Scores
 
 def write_run(folder: Path | str, result: Forgotten, scores: Scores | None) -> dict[str, Any]:
     """Write `model.safetensors` and `run.json`; return what the latter says."""
-    folder = Path(folder)
-    networks.save(result.model, folder / "model.safetensors")
+    networks.save(result.model, Path(folder) / "model.safetensors")
+    return write_words(folder, result, scores)
+
+
+def write_words(folder: Path | str, result: Forgotten, scores: Scores | None) -> dict[str, Any]:
+    """Write `run.json` alone, where the model was saved before it was judged."""
     words = {
         "unsee": __version__,
         "torch": torch.__version__,
@@ -24,5 +28,5 @@ def write_run(folder: Path | str, result: Forgotten, scores: Scores | None) -> d
         "trajectory": list(result.trajectory),
         "scores": scores.to_dict() if scores else None,
     }
-    store.write_json(folder / "run.json", words)
+    store.write_json(Path(folder) / "run.json", words)
     return words
