@@ -83,18 +83,22 @@ def test_one_process_killed_again_and_again_finishes_the_same_trials(tmp_path):
     assert plain(run(tmp_path / "killed")) == expected
 
 
-def test_many_processes_with_kills_lose_and_double_nothing(tmp_path):
+def test_eight_processes_of_25_trials_with_kills_lose_and_double_nothing(tmp_path):
+    most, moments = 8 * 25, random.Random(1)
     Study.open(tmp_path, {"question": 1}, seed=3)
-    children = [in_child(tmp_path, 40, 0.02) for _ in range(4)]
-    for child in children[:2]:
-        time.sleep(0.6)
-        os.kill(child, signal.SIGKILL)
+    children = [in_child(tmp_path, most, 0.3) for _ in range(8)]
+    for place in [0, 3, 5, 1, 7, 2]:
+        time.sleep(moments.uniform(0.2, 0.6))
+        os.kill(children[place], signal.SIGKILL)
+        os.waitpid(children[place], 0)
+        children[place] = in_child(tmp_path, most, 0.3)
     for child in children:
         os.waitpid(child, 0)
-    study = work(tmp_path, 40)
+    study = work(tmp_path, most)
     numbers = [t.number for t in study.finished()]
-    assert len(numbers) == len(set(numbers)) == 40
+    assert len(numbers) == len(set(numbers)) == most
     assert not study.study.get_trials(states=(TrialState.RUNNING,))
+    assert study.study.get_trials(states=(TrialState.FAIL,))  # some were killed at work, and drawn anew
 
 
 def test_another_question_is_refused_by_its_field(tmp_path):
