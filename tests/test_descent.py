@@ -25,7 +25,8 @@ def line():
 def test_it_is_sgd_with_momentum():
     model, twin = line(), line()
     plan = Plan(lr=0.05, momentum=0.9, epochs=2, n=10, batch_size=4)
-    rows, exact = descend(model, parabola(model), plan)
+    done = descend(model, parabola(model), plan)
+    rows, exact = done.rows, done.exact
     velocity = torch.zeros_like(twin.weight)
     with torch.no_grad():
         for _ in range(plan.steps):
@@ -40,7 +41,7 @@ def test_it_is_sgd_with_momentum():
 def test_the_evaluator_fills_the_rows():
     model = line()
     watch = Watch(evaluator=lambda m: {"D_r": m.weight.sum().item()})
-    rows, _ = descend(model, parabola(model), Plan(0.05, 0.0, 2, 4, 4), watch=watch)
+    rows = descend(model, parabola(model), Plan(0.05, 0.0, 2, 4, 4), watch=watch).rows
     assert rows[0] == {"epoch": 0, "D_r": 3.0}
     assert rows[2]["D_r"] == model.weight.sum().item()
 
@@ -76,9 +77,9 @@ def test_plans_that_cannot_be(words):
 
 def test_figures_of_any_number_type_become_floats():
     model = line()
-    rows, _ = descend(
+    rows = descend(
         model, parabola(model), Plan(0.1, 0, 1, 1, 1), watch=Watch(lambda m: {"x": torch.tensor(0.5)})
-    )
+    ).rows
     assert rows[1]["x"] == 0.5
     assert type(rows[1]["x"]) is float
 
@@ -86,18 +87,19 @@ def test_figures_of_any_number_type_become_floats():
 def test_a_request_to_stop_saves_and_the_same_call_goes_on(tmp_path):
     plan = Plan(lr=0.01, momentum=0.9, epochs=4, n=10, batch_size=3)
     whole, broken = line(), line()
-    expected, _ = descend(whole, parabola(whole), plan)
+    expected = descend(whole, parabola(whole), plan).rows
     asked = iter([False] * 6 + [True])
     run = Checkpoints(tmp_path, {"seed": 0}, seconds=1e9)
     with pytest.raises(Interrupted, match="a request to stop after 7"):
         descend(broken, parabola(broken), plan, watch=Watch(stop=lambda: next(asked)), checkpoints=run)
     again = line()
-    rows, exact = descend(again, parabola(again), plan, checkpoints=Checkpoints(tmp_path, {"seed": 0}))
+    done = descend(again, parabola(again), plan, checkpoints=Checkpoints(tmp_path, {"seed": 0}))
+    rows, exact = done.rows, done.exact
     assert torch.equal(again.weight, whole.weight)
     assert rows == expected
     assert exact
     finished = line()
-    assert descend(finished, None, plan, checkpoints=Checkpoints(tmp_path, {"seed": 0})) == (rows, True)
+    assert descend(finished, None, plan, checkpoints=Checkpoints(tmp_path, {"seed": 0})) == done
     assert torch.equal(finished.weight, whole.weight)
 
 

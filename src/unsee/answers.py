@@ -60,6 +60,18 @@ def check_fit(model: nn.Module, data: Dataset) -> int:
     return y.shape[1]
 
 
+def reading(model: nn.Module, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Return the model's answers and what each of its linear and convolutional layers read, in order."""
+    read: list[Tensor] = []
+    layers = [m for m in model.modules() if isinstance(m, nn.Linear | nn.modules.conv._ConvNd)]
+    hooks = [layer.register_forward_pre_hook(lambda _, args: read.append(args[0])) for layer in layers]
+    try:
+        return model(x), read
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
 @torch.no_grad()
 def answers(model: nn.Module, data: Dataset) -> Tensor:
     """Return softmax(f_theta(x)) for every sample, the model being as it is in use: eval mode."""

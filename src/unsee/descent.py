@@ -1,8 +1,9 @@
 """Gradient descent that can die at any step: what training and forgetting have in common."""
 
 import copy
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,11 @@ from torch import Tensor, nn
 from unsee.checkpoint import Checkpoints, State
 from unsee.errors import Diverged, InputError, Interrupted
 from unsee.progress import bar
+from unsee.store import under
 
 Row = dict[str, Any]
+WARM_UP = 10
+COLLAPSE = 0.1  # so far below the floor there is no way back up
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,9 @@ class Plan:
     epochs: int
     n: int
     batch_size: int
+    settle: float | None = None
+    """Where given, `epochs` is the most: as soon as an epoch lowers the loss L by less than this share,
+    one more follows, in which lr falls to 0. The first ten steps warm up."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "n", "batch_size"):
@@ -49,6 +56,31 @@ class Plan:
         """All steps together."""
         return self.epochs * self.steps_per_epoch
 
+    def end(self, rows: Sequence[Row]) -> int:
+        """Return the last step, as far as it is known from the rows of the epochs so far.
+
+        >>> plan = Plan(lr=0.1, momentum=0.9, epochs=9, n=10, batch_size=5, settle=0.1)
+        >>> plan.end([{"epoch": 0}, {"epoch": 1, "L": 4.0}, {"epoch": 2, "L": 2.0}]) // plan.steps_per_epoch
+        9
+        >>> plan.end([{"epoch": 1, "L": 2.0}, {"epoch": 2, "L": 1.9}]) // plan.steps_per_epoch
+        3
+        """
+        epochs = self.epochs
+        if self.settle is not None:
+            losses = [(row["epoch"], row["L"]) for row in rows if "L" in row]
+            for (_, before), (epoch, now) in itertools.pairwise(losses):
+                if before - now < self.settle * abs(before):
+                    epochs = min(epochs, epoch + 1)
+                    break
+        return epochs * self.steps_per_epoch
+
+    def lr_at(self, step: int, end: int) -> float:
+        """Return the learning rate of a step: lr, or, where it is to settle, up to it and down to 0."""
+        if self.settle is None:
+            return self.lr
+        left = (end - step) / self.steps_per_epoch
+        return self.lr * min(1.0, (step + 1) / WARM_UP, left)
+
     def span(self, step: int) -> tuple[int, int]:
         """Return how many samples were used before this step, and how many it uses."""
         epoch, batch = divmod(step, self.steps_per_epoch)
@@ -61,12 +93,24 @@ class Watch:
     """Who looks on; nothing here ever gives a gradient.
 
     `evaluator` returns figures for the trajectory, before the first epoch and after each; `stop` is
-    asked after each step; `progress` draws a bar with this name.
+    asked after each step; `progress` draws a bar with this name. `utility` says how good the model still
+    is, which must not end below `floor`.
     """
 
     evaluator: Callable[[nn.Module], Mapping[str, float]] | None = None
     stop: Callable[[], bool] | None = None
     progress: str | None = None
+    utility: Callable[[nn.Module], float] | None = None
+    floor: float = -math.inf
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How it went: a row an epoch, whether it is bit-exact, and the epoch gone back to, if any."""
+
+    rows: tuple[Row, ...]
+    exact: bool = True
+    back_to: int | None = None
 
 
 def descend(
@@ -76,36 +120,46 @@ def descend(
     *,
     watch: Watch = Watch(),  # noqa: B008
     checkpoints: Checkpoints | None = None,
-) -> tuple[tuple[Row, ...], bool]:
-    """Train `model` in place; return the trajectory, a row an epoch, and whether it is bit-exact.
+    after: Callable[[float], None] | None = None,
+) -> Descent:
+    """Train `model` in place and say how it went.
 
-    `gradients(step)` puts the gradients into the parameters and returns the losses by name.
+    `gradients(step)` puts the gradients into the parameters and returns the losses by name; `after(lr)`
+    is called when a step with this learning rate was made.
     """
     optimizer = torch.optim.SGD(_trainable(model), plan.lr, plan.momentum, fused=True)
-    run = _Run(model, optimizer, plan, watch)
+    run = _Run(model, optimizer, plan, watch, after)
     if checkpoints and (state := checkpoints.read()):
         run.restore(state)
     else:
         run.rows.append({"epoch": 0, **run.evaluated()})
-    run.keep()
+        run.keep()
     with bar(watch.progress, plan.steps, run.step) as advance:
-        while run.step < plan.steps:
+        while run.step < run.end:
             optimizer.zero_grad()
             run.take(gradients(run.step))
             advance(1)
-            if checkpoints and (run.step == plan.steps or (checkpoints.due and run.finite())):
-                checkpoints.write(run.state(), last=run.step == plan.steps)
-            if watch.stop and run.step < plan.steps and watch.stop():
+            if checkpoints and (run.step == run.end or (checkpoints.due and run.finite())):
+                checkpoints.write(run.state(), last=run.step == run.end)
+            if watch.stop and run.step < run.end and watch.stop():
                 run.interrupt(checkpoints)
     optimizer.zero_grad()
-    return tuple(run.rows), run.exact
+    return Descent(tuple(run.rows), run.exact, run.back_to_the_floor())
 
 
 class _Run:
     """A descent under way: the step, the rows so far, the sums of the epoch that has begun."""
 
-    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, plan: Plan, watch: Watch) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        plan: Plan,
+        watch: Watch,
+        after: Callable[[float], None] | None,
+    ) -> None:
         self.model, self.optimizer, self.plan, self.watch = model, optimizer, plan, watch
+        self.after = after
         self.step, self.exact = 0, True
         self.rows: list[Row] = []
         self.sums: dict[str, float] = {}
@@ -113,13 +167,25 @@ class _Run:
         self.last_good: dict[str, Tensor] = {}
         self.good_step = 0
 
+    @property
+    def end(self) -> int:
+        """The last step, as far as it is known; at once, if the model has collapsed."""
+        if self.rows[-1].get("utility", math.inf) < self.watch.floor - COLLAPSE:
+            return self.step
+        return self.plan.end(self.rows)
+
     def take(self, losses: Mapping[str, Tensor]) -> None:
         """Check the losses, make the step they belong to, and close the epoch if it ends here."""
         values = {name: float(loss) for name, loss in losses.items()}
         if not all(math.isfinite(value) for value in values.values()):
             self.diverge(values)
         self.first = self.first or values
+        lr = self.plan.lr_at(self.step, self.end)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
         self.optimizer.step()
+        if self.after:
+            self.after(lr)
         self.step += 1
         self.sums = {name: self.sums.get(name, 0.0) + value for name, value in values.items()}
         if self.step % self.plan.steps_per_epoch == 0:
@@ -129,12 +195,24 @@ class _Run:
             self.rows.append({"epoch": self.step // self.plan.steps_per_epoch, **means, **self.evaluated()})
             self.sums = {}
             # Losses pass many orders before one is infinite: a state on that way is finite, but not good.
-            if all(mean <= 10 * max(1.0, self.first[name]) for name, mean in means.items()):
+            sane = all(mean <= 10 * max(1.0, abs(self.first[name])) for name, mean in means.items())
+            if sane and self.above_floor():
                 self.keep()
 
     def keep(self) -> None:
         """Keep this state as the last good one."""
         self.last_good, self.good_step = copy.deepcopy(self.model.state_dict()), self.step
+
+    def above_floor(self) -> bool:
+        """Whether the model is still as useful as it must be."""
+        return self.rows[-1].get("utility", math.inf) >= self.watch.floor
+
+    def back_to_the_floor(self) -> int | None:
+        """Go back to the last epoch above the floor, if the last of all is not; return which it was."""
+        if self.above_floor():
+            return None
+        self.model.load_state_dict(self.last_good)
+        return self.good_step // self.plan.steps_per_epoch
 
     def finite(self) -> bool:
         """Whether this state is worth writing down."""
@@ -142,7 +220,9 @@ class _Run:
 
     def evaluated(self) -> dict[str, float]:
         """Return the evaluator's figures, if there is one."""
-        figures = self.watch.evaluator(self.model) if self.watch.evaluator else {}
+        figures = dict(self.watch.evaluator(self.model)) if self.watch.evaluator else {}
+        if self.watch.utility:
+            figures["utility"] = self.watch.utility(self.model)
         return {name: float(value) for name, value in figures.items()}
 
     def diverge(self, losses: Mapping[str, float]) -> None:
@@ -160,7 +240,7 @@ class _Run:
             checkpoints.write(self.state())
         kept = f"saved in {checkpoints.folder}" if checkpoints else "nothing saved, as no folder was given"
         found = f"a request to stop after {self.step} ({kept})"
-        raise Interrupted(f"{self.plan.steps} steps", found, "the same command goes on from there")
+        raise Interrupted(f"{self.end} steps", found, "the same command goes on from there")
 
     def state(self) -> State:
         """Return all that is needed to go on: theta, momentum, step, and the trajectory so far."""
@@ -169,16 +249,15 @@ class _Run:
             momentum = self.optimizer.state[p].get("momentum_buffer") if p.requires_grad else None
             if momentum is not None:
                 tensors[f"momentum/{name}"] = momentum
-        return State(
-            self.step, tensors, {"rows": self.rows, "sums": self.sums, "first": self.first}, self.exact
-        )
+        log = {"rows": self.rows, "sums": self.sums, "first": self.first}
+        if self.watch.utility:  # without a floor, this state is as good as any
+            tensors |= {f"good/{name}": value for name, value in self.last_good.items()}
+            log["good_step"] = self.good_step
+        return State(self.step, tensors, log, self.exact)
 
     def restore(self, state: State) -> None:
         """Become the run that wrote this state."""
-        theta = {
-            name.removeprefix("theta/"): t for name, t in state.tensors.items() if name.startswith("theta/")
-        }
-        self.model.load_state_dict(theta)
+        self.model.load_state_dict(under("theta/", state.tensors))
         for name, p in self.model.named_parameters():
             momentum = state.tensors.get(f"momentum/{name}")
             if momentum is not None:
@@ -186,6 +265,9 @@ class _Run:
         self.step, self.exact = state.step, state.exact
         self.rows, self.sums = list(state.log["rows"]), dict(state.log["sums"])
         self.first = dict(state.log["first"])
+        self.keep()
+        if "good_step" in state.log:
+            self.last_good, self.good_step = under("good/", state.tensors), state.log["good_step"]
 
 
 def _trainable(model: nn.Module) -> list[nn.Parameter]:

@@ -42,7 +42,8 @@ class FisherSum:
     """The sum over n samples of squared per-sample gradients; divided by n, the Fisher diagonal.
 
     `sums` are float64, by parameter name; `data` is the fingerprint of all samples, `samples` the hash
-    of each. Sums over disjoint data add up, so that F(D) - F(D_f) is F(D_r).
+    of each, `loss` the sum of their losses. Sums over disjoint data add up, so that F(D) - F(D_f) is
+    F(D_r).
     """
 
     sums: Squares
@@ -50,15 +51,21 @@ class FisherSum:
     data: str
     samples: Tensor
     tiers: dict[str, str]
+    loss: float = 0.0
 
 
 def fisher_sum(
-    model: nn.Module, data: Any, *, batch_size: int = 512, progress: Callable[[int], object] | None = None
+    model: nn.Module,
+    data: Any,
+    *,
+    batch_size: int = 512,
+    progress: Callable[[int], object] | None = None,
+    seen: Callable[[Tensor, Tensor], object] | None = None,
 ) -> FisherSum:
     """Return sum over (x, l) in `data` of (d L_cls(f_theta(x), l) / d theta)^2, in eval mode.
 
     `model` maps a batch to logits and is left as it is; `data` is a Dataset or any map-style torch
-    data set, streamed in order. `progress` is told the number of samples just done.
+    data set, streamed in order. `progress` is told the number of samples just done, `seen` is shown them.
 
     >>> from unsee.datasets import Dataset
     >>> model = nn.Linear(2, 2, bias=False)
@@ -74,29 +81,42 @@ def fisher_sum(
         classes = _probe(model, x)
         check_labels(y, classes, "data")
         tiers = _tiers(model, x, y)
-        sums, content, n = _zeros(model, tiers), Fingerprint(), 0
+        sums, content, n, loss = _zeros(model, tiers), Fingerprint(), 0, 0.0
         hashes: list[Tensor] = []
         for x, y in batches(data, batch_size, classes):
             check_labels(y, classes, "data", first=n)
             content.update(x, y)
             hashes.append(sample_hashes(x, y))
-            for name, squares in _squares(model, as_input(x, model), y, tiers).items():
+            found, part = _squares(model, as_input(x, model), y, tiers)
+            for name, squares in found.items():
                 sums[name] += squares.cpu()
+            loss += part
+            if seen:
+                seen(x, y)
             _check_finite(sums, f"samples {n} to {n + len(y) - 1}")
             n += len(y)
             if progress:
                 progress(len(y))
-    return FisherSum(sums, n, content.hexdigest(), torch.cat(hashes), tiers)
+    return FisherSum(sums, n, content.hexdigest(), torch.cat(hashes), tiers, loss)
 
 
-def _squares(model: nn.Module, x: Tensor, y: Tensor, tiers: dict[str, str]) -> Squares:
-    """Return the squares of one batch; what its tier cannot serve this time goes to the loop."""
+def _squares(model: nn.Module, x: Tensor, y: Tensor, tiers: dict[str, str]) -> tuple[Squares, float]:
+    """Return the squares of one batch and its loss; what its tier cannot serve this time goes to the loop."""
+    total = 0.0
+
+    def loss() -> Tensor:
+        nonlocal total
+        summed = _losses(model, x, y).sum()
+        total = float(summed.detach())
+        return summed
+
     if set(tiers.values()) == {"loop"}:
-        return _by_loop(model, x, y, tiers)
+        loss()
+        return _by_loop(model, x, y, tiers), total
     ruled = [name for name, tier in tiers.items() if tier == "rule"]
-    squares, left = by_rule(model, ruled, len(y), lambda: _losses(model, x, y).sum())
+    squares, left = by_rule(model, ruled, len(y), loss)
     squares |= _by_vmap(model, x, y, {name for name in left if tiers[name] == "vmap"})
-    return squares | _by_loop(model, x, y, left - squares.keys())
+    return squares | _by_loop(model, x, y, left - squares.keys()), total
 
 
 def _tiers(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, str]:

@@ -1,25 +1,30 @@
-"""forget(): minimise L_c + lambda_f L_f + lambda_KL R, seeing only the request and a memory."""
+"""forget(): make a copy of a model forget, seeing only the request and a memory."""
 
 import copy
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from unsee import networks, terms
-from unsee.answers import accuracy, as_input, check_fit
+from unsee import networks
+from unsee.answers import accuracy, check_fit
 from unsee.checkpoint import Checkpoints
-from unsee.datasets import Dataset
 from unsee.descent import Plan, Row, Watch, descend
-from unsee.errors import Diverged, InputError
+from unsee.errors import Diverged, InputError, UnseeWarning
+from unsee.floor import Floor
 from unsee.formulation import Request, Validation
+from unsee.loss import Loss
 from unsee.memory import Memory, remember
 from unsee.networks import Truncated
-from unsee.randomness import cycle, stream
-from unsee.recipe import Recipe, recipe_of
+from unsee.recipe import PAIRED, Recipe, recipe_of
+from unsee.replay import replay_of
+from unsee.twins import Twins, twins_of
+
+STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +36,8 @@ class Forgotten:
     recipe: Recipe
     identity: dict[str, Any]
     exact: bool = True
+    back_to: int | None = None
+    """The epoch gone back to, where the last of all fell below the floor."""
 
 
 def forget(
@@ -50,7 +57,7 @@ def forget(
 ) -> Forgotten:
     """Make a copy of `model` forget what the request names; the model handed in stays as it is.
 
-    L = lambda_c L_c(D_f,clean) + lambda_f L_f(D_f) + lambda_KL R(theta, theta_old)
+    L = lambda_c L_c(D_f,clean) + lambda_f L_f(D_f) + lambda_KL R(theta, theta_old)   (and ours, see Recipe)
 
     With a `folder` the same call goes on after a kill and ends in the same bits. `validation` and
     `evaluator` (see `unsee.evaluator`) add accuracies to the trajectory; neither ever gives a gradient.
@@ -64,98 +71,41 @@ def forget(
         return Forgotten(Truncated(copy.deepcopy(model).eval(), label), (), recipe, identity)
     home = next(model.parameters()).device
     device = torch.device(device or home)
-    new = copy.deepcopy(model).eval().to(device)
-    plan = Plan(recipe.lr, recipe.momentum, recipe.epochs, len(request.D_f), recipe.batch_size)
-    gradients = _Gradients(new, request, recipe, plan, _fisher(new, request, memory, recipe), classes, seed)
-    watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None)
+    new, old = (copy.deepcopy(model).eval().to(device) for _ in range(2))
+    kept = _over(old, request, memory, recipe)
+    twins = twins_of(request) if recipe.forgetting in PAIRED else None
+    replay = replay_of(old, request, kept.sketch if kept else None) if recipe.lambda_s else None
+    plan = _plan(recipe, request, twins)
+    loss = Loss(new, old, request, recipe, plan, kept, twins, replay, classes, seed)
+    floor = Floor.of(old, recipe, replay, validation, seed)
+    watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None, *floor.watch())
     checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
     try:
-        rows, exact = descend(new, gradients, plan, watch=watch, checkpoints=checkpoints)
+        done = descend(new, loss, plan, watch=watch, checkpoints=checkpoints, after=loss.after)
     except Diverged as error:
         error.last_good = Forgotten(new.to(home), error.rows, recipe, identity)
         raise
-    return Forgotten(new.to(home), rows, recipe, identity, exact)
+    if done.back_to is not None:
+        warnings.warn(floor.said(done), UnseeWarning, stacklevel=2)
+    return Forgotten(new.to(home), done.rows, recipe, identity, done.exact, done.back_to)
 
 
-class _Gradients:
-    """The gradient of the three terms at a step, which is a function of theta and the step's number."""
-
-    def __init__(
-        self,
-        model: nn.Module,
-        request: Request,
-        recipe: Recipe,
-        plan: Plan,
-        fisher: dict[str, Tensor] | None,
-        classes: int,
-        seed: int,
-    ) -> None:
-        self.model, self.request, self.recipe, self.plan, self.seed = model, request, recipe, plan, seed
-        named = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        self.theta = list(named.values())
-        self.theta_old = [p.detach().clone() for p in self.theta] if fisher else []
-        self.fisher = [fisher[name].to(p.device, p.dtype) for name, p in named.items()] if fisher else []
-        self.eta = None
-        if recipe.forgetting == "rnd":
-            self.eta = networks.fresh(model, seed).eval().to(self.theta[0])
-        own = set(request.D_f.y.tolist()) if recipe.labels == "others" else set()
-        self.labels = [label for label in range(classes) if label not in own]
-
-    def __call__(self, step: int) -> dict[str, Tensor]:
-        """Put the gradients into theta and return the losses, unweighted, by their names in the paper."""
-        losses, total = self._losses(step)
-        if losses:
-            total.backward()
-        if self.fisher:
-            kl = self.recipe.lambda_kl
-            losses["R"] = terms.add_remembering(self.theta, self.theta_old, self.fisher, kl)
-        return {name: loss.detach() for name, loss in losses.items()}
-
-    def _losses(self, step: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Return L_c and L_f on this step's samples, each term with a stream of its own, and their sum."""
-        clean = self._drawn("D_f_clean", self.request.D_f_clean, step) if self.recipe.lambda_c else None
-        bad = self._drawn("D_f", self.request.D_f, step) if _forgets(self.recipe) else None
-        self.model.eval()  # whatever an evaluator has left behind
-        # One pass for both: half as many small matrix products, and BatchNorm is frozen anyway.
-        x = torch.cat([as_input(drawn[0], self.model) for drawn in (clean, bad) if drawn])
-        y, losses, total = self.model(x), {}, x.new_zeros(())
-        if clean:
-            losses["L_c"] = terms.correction(y[: len(clean[1])], clean[1].to(y.device))
-            total = total + self.recipe.lambda_c * losses["L_c"]
-        if bad:
-            n = len(bad[1])
-            losses["L_f"] = self._forgetting(y[-n:], x[-n:], step)
-            total = total + self.recipe.lambda_f * losses["L_f"]
-        return losses, total
-
-    def _forgetting(self, y: Tensor, x: Tensor, step: int) -> Tensor:
-        if self.eta is not None:
-            with torch.no_grad():
-                y_eta = self.eta(x)
-            return terms.rnd(y, y_eta)
-        u = terms.random_labels(len(y), self.labels, stream(self.seed, "rld", step))
-        return terms.rld(y, u.to(y.device))
-
-    def _drawn(self, name: str, data: Dataset | None, step: int) -> tuple[Tensor, Tensor] | None:
-        if data is None:
-            return None
-        rows = torch.as_tensor(cycle(self.seed, name, len(data), *self.plan.span(step)))
-        return data.x[rows], data.y[rows]
+def _plan(recipe: Recipe, request: Request, twins: Twins | None) -> Plan:
+    """Return how far to go: an epoch is a pass over D_f, or STEPS steps where that would be fewer."""
+    n = len(twins) if twins else len(request.D_f)
+    if recipe.settle is None:
+        return Plan(recipe.lr, recipe.momentum, recipe.epochs, n, recipe.batch_size)
+    size = min(recipe.batch_size, n)
+    return Plan(recipe.lr, recipe.momentum, recipe.epochs, max(n, STEPS * size), size, recipe.settle)
 
 
-def _forgets(recipe: Recipe) -> bool:
-    return recipe.forgetting != "none" and recipe.lambda_f > 0
-
-
-def _fisher(
-    model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe
-) -> dict[str, Tensor] | None:
-    """Return F(theta_old) as the recipe wants it: over D, or without D_f's share, which is over D_r."""
-    if recipe.lambda_kl == 0 or memory is None:
-        return None
-    if recipe.fisher_over == "D_r":
-        memory = memory.subtract(remember(model, request.D_f))
-    return memory.fisher()
+def _over(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> Memory | None:
+    """Return the memory as the recipe wants it: over D, or without D_f's share, which is over D_r."""
+    if memory is None or recipe.fisher_over == "D":
+        return memory
+    if not (recipe.lambda_kl or recipe.lambda_s or recipe.balance == "prior"):
+        return memory
+    return memory.subtract(remember(model, request.D_f, sketch=memory.sketch))
 
 
 def _check(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> int:
@@ -174,11 +124,13 @@ def _check(model: nn.Module, request: Request, memory: Memory | None, recipe: Re
         if p.requires_grad and torch.finfo(p.dtype).bits < 32:
             found = f"{p.dtype} in {name}, whose steps would round to nothing"
             raise InputError("float32 or float64 weights", found, "call model.float()")
-    if recipe.lambda_kl > 0 and memory is None:
+    if recipe.lambda_kl > 0 and memory is None and recipe.remembering == "penalty":
         raise InputError(f"a memory for lambda_KL = {recipe.lambda_kl:g}", "none", "take one with `remember`")
     if memory is not None:
         memory.check(model)
-    if not _forgets(recipe) and (recipe.lambda_c == 0 or request.D_f_clean is None):
+    if (recipe.forgetting == "none" or recipe.lambda_f == 0) and (
+        recipe.lambda_c == 0 or request.D_f_clean is None
+    ):
         raise InputError("a forgetting or a correction term", "neither", "change the recipe")
     if recipe.forgetting == "rld" and recipe.labels == "others":
         own = set(request.D_f.y.tolist())

@@ -4,6 +4,7 @@ It holds sums and n rather than means, so that memories of two parts merge and a
 F over D minus F over D_f *is* F over D_r, although nobody knew D_f when the memory was taken.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from unsee import store
+from unsee.answers import as_input, evaluating
+from unsee.datasets import Dataset, batches
 from unsee.errors import InputError
 from unsee.fisher import fisher_sum
 from unsee.networks import identity
 from unsee.progress import bar
+from unsee.sketch import Sketch
 
 DEFINITION = "diagonal Fisher: sum over samples of the squared gradient of each sample's cross entropy"
 
@@ -31,13 +35,16 @@ class Memory:
     """The diagonal Fisher of one model over some data, as sums by parameter (float64) and n.
 
     `samples` is a hash of each sample, by which a part is known to be one; `model` is the hash of
-    theta_old; `data` lists what went in (+) and what was taken out (-).
+    theta_old; `data` lists what went in (+) and what was taken out (-). `loss` is the sum of the samples'
+    losses, unknown to memories of before; `sketch` is there if it was asked for.
     """
 
     sums: Mapping[str, Tensor]
     samples: Tensor
     model: str
     data: tuple[str, ...]
+    loss: float | None = None
+    sketch: Sketch | None = None
 
     def __post_init__(self) -> None:
         if self.n < 1:
@@ -62,12 +69,18 @@ class Memory:
         """Return F(theta_old)_ii by parameter: the sums divided by n."""
         return {name: values / self.n for name, values in self.sums.items()}
 
+    def level(self) -> float | None:
+        """Return the mean loss of what is remembered: how well theta_old has learnt it."""
+        return None if self.loss is None else max(self.loss, 0.0) / self.n
+
     def merge(self, other: "Memory") -> Self:
         """Return the memory over both data, as if taken in one pass."""
         self._check_same_model(other)
         sums = {name: values + other.sums[name] for name, values in self.sums.items()}
         samples = torch.cat([self.samples, other.samples])
-        return type(self)(sums, samples, self.model, self.data + other.data)
+        sketch = self.sketch.merge(other.sketch) if self.sketch and other.sketch else None
+        loss = None if self.loss is None or other.loss is None else self.loss + other.loss
+        return type(self)(sums, samples, self.model, self.data + other.data, loss, sketch)
 
     def subtract(self, part: "Memory") -> Self:
         """Return the memory without a part of its data: F(D) - F(D_f) = F(D_r)."""
@@ -83,7 +96,9 @@ class Memory:
             sums[name] = rest.clamp_min(0)
         signs = {"+": "-", "-": "+"}
         out = tuple(signs[entry[0]] + entry[1:] for entry in part.data)
-        return type(self)(sums, samples, self.model, self.data + out)
+        sketch = self.sketch.subtract(part.sketch) if self.sketch and part.sketch else None
+        loss = None if self.loss is None or part.loss is None else self.loss - part.loss
+        return type(self)(sums, samples, self.model, self.data + out, loss, sketch)
 
     def check(self, model: nn.Module) -> None:
         """Refuse a model other than the one this memory was taken of."""
@@ -104,13 +119,20 @@ class Memory:
     @property
     def id(self) -> str:
         """The SHA-256 of what is remembered."""
-        return store.digest({**self.sums, "samples of the memory": self.samples})
+        recalled = {f"sketch/{name}": values for name, values in self._sketched().items()}
+        return store.digest({**self.sums, "samples of the memory": self.samples, **recalled})
+
+    def _sketched(self) -> dict[str, Tensor]:
+        return self.sketch.tensors() if self.sketch else {}
 
     def save(self, path: Path | str) -> None:
         """Write the memory as one safetensors file."""
-        about = {"model": self.model, "data": list(self.data), "definition": DEFINITION}
-        sums = {f"fisher/{name}": values for name, values in self.sums.items()}
-        store.write_tensors(path, {**sums, "samples": self.samples}, {"memory": about})
+        about = {"model": self.model, "data": list(self.data), "definition": DEFINITION, "loss": self.loss}
+        if self.sketch:
+            about["sketch"] = self.sketch.words()
+        tensors = {f"fisher/{name}": values for name, values in self.sums.items()}
+        tensors |= {f"sketch/{name}": values for name, values in self._sketched().items()}
+        store.write_tensors(path, {**tensors, "samples": self.samples}, {"memory": about})
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -121,9 +143,13 @@ class Memory:
             if memory["definition"] != DEFINITION:
                 raise KeyError
             samples = tensors.pop("samples")
-            sums = {name.removeprefix("fisher/"): values for name, values in tensors.items()}
-            return cls(sums, samples, memory["model"], tuple(memory["data"]))
-        except (KeyError, TypeError):
+            words = memory.get("sketch")
+            sketch = Sketch.from_file(store.under("sketch/", tensors), words) if words else None
+            data = tuple(memory["data"])
+            return cls(
+                store.under("fisher/", tensors), samples, memory["model"], data, memory.get("loss"), sketch
+            )
+        except (KeyError, TypeError, ValueError, IndexError, RuntimeError):
             raise InputError(
                 f"a memory at {path}", "something else", "take one with `unsee remember`"
             ) from None
@@ -134,16 +160,41 @@ class Memory:
             raise InputError("two memories of one model", found, "take both of the same weights")
 
 
-def remember(model: nn.Module, data: Any, *, batch_size: int = 512, progress: bool = False) -> Memory:
+def remember(
+    model: nn.Module,
+    data: Any,
+    *,
+    sketch: Sketch | float | None = None,
+    batch_size: int = 512,
+    progress: bool = False,
+) -> Memory:
     """Take the memory of D that forgetting will lean on: F(theta_old), exact, for any module.
 
     F_ii = |D|^-1 sum over (x, l) in D of (d L_cls(f_theta(x), l) / d theta_i)^2   (paper, eq. 7)
 
-    `data` is a Dataset or any map-style torch data set, read a batch at a time.
+    `data` is a Dataset or any map-style torch data set, read a batch at a time. With `sketch`, so many
+    megabytes may go to a sketch of the classes, taken in the same pass (`unsee.sketch` says what it
+    reveals); given a sketch, one of its kind is taken.
     """
+    new = _begun(sketch, model, data) if sketch else None
+
     with bar("remembering" if progress else None, len(data) if hasattr(data, "__len__") else 0) as advance:
-        taken = fisher_sum(model, data, batch_size=batch_size, progress=advance)
-    return Memory(taken.sums, taken.samples, identity(model), (f"+{taken.data}:{taken.n}",))
+        taken = fisher_sum(
+            model, data, batch_size=batch_size, progress=advance, seen=new.add if new else None
+        )
+    data_of = (f"+{taken.data}:{taken.n}",)
+    return Memory(taken.sums, taken.samples, identity(model), data_of, taken.loss, new)
+
+
+def _begun(sketch: Sketch | float, model: nn.Module, data: Any) -> Sketch:
+    """Return an empty sketch for this data: of a given kind, or within so many megabytes."""
+    if isinstance(sketch, Sketch):
+        return sketch.subtract(sketch)
+    x, _ = next(batches(data, 1, sys.maxsize))
+    span = data.value_range if isinstance(data, Dataset) else None
+    with torch.no_grad(), evaluating(model):
+        classes = model(as_input(x, model)).shape[1]
+    return Sketch.empty(x, classes, span, sketch)
 
 
 def _without(whole: Tensor, part: Tensor) -> Tensor:

@@ -104,6 +104,11 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, about
 
 
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+
 def digest(tensors: Mapping[str, Tensor]) -> str:
     """Return the SHA-256 of names, shapes, types and values: what a model or a memory *is*."""
     total = hashlib.sha256()

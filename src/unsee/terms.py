@@ -1,5 +1,6 @@
 """The three terms of the loss: forgetting L_f, correction L_c, remembering R (paper, Methods)."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -22,6 +23,50 @@ def rld(y: Tensor, u: Tensor) -> Tensor:
     return F.cross_entropy(y, u)
 
 
+def masked(y: Tensor, y_old: Tensor, labels: Tensor) -> Tensor:
+    """Masked distillation: x_f is answered as the *old* model answers, D_f's label left out.
+
+    L = KL(p_old without D_f's label || p(x_f)), mean over samples. With the old answers to x_f itself this
+    is DELETE (arXiv 2503.23751); with those to its clean twin, twin distillation.
+    """
+    return distil(y, y_old.scatter(1, labels[:, None], -1e4))  # finite, so that 0 log 0 stays a number
+
+
+def invariance(y: Tensor, y_clean: Tensor) -> Tensor:
+    """Invariance: x_f is answered as the *present* model answers its clean twin, which gets no gradient."""
+    return distil(y, y_clean.detach())
+
+
+def ascent(y: Tensor, labels: Tensor, most: float | None = None) -> Tensor:
+    """Gradient ascent on D_f's labels, bounded: a sample's loss counts up to `most`, by default log C.
+
+    There the label has no more than its share by chance; unbounded ascent has no end but a ruined model.
+    """
+    bound = math.log(y.shape[1]) if most is None else most
+    return -F.cross_entropy(y, labels, reduction="none").clamp_max(bound).mean()
+
+
+def distil(y: Tensor, y_old: Tensor) -> Tensor:
+    """KL(p_old || p), mean over samples: what the present answers miss of the old ones.
+
+    >>> round(float(distil(torch.tensor([[0.0, 0.0]]), torch.tensor([[100.0, 0.0]]))), 4)
+    0.6931
+    """
+    return F.kl_div(F.log_softmax(y, 1), F.log_softmax(y_old, 1), reduction="batchmean", log_target=True)
+
+
+def hidden(read: Sequence[Tensor], read_old: Sequence[Tensor]) -> Tensor:
+    """Hidden twins: every layer reads of x_f what the old model's read of its clean twin.
+
+    L = mean over layers of || h(x_f) - h_old(x_fc) ||^2 / || h_old(x_fc) ||^2
+    """
+    parts = [
+        (h - old).square().mean() / old.square().mean().clamp_min(1e-12)
+        for h, old in zip(read, read_old, strict=True)
+    ]
+    return torch.stack(parts).mean()
+
+
 def random_labels(n: int, subset: Sequence[int], generator: np.random.Generator) -> Tensor:
     """Draw u for `rld`: n labels, independent and uniform on the subset."""
     return torch.as_tensor(np.asarray(subset)[generator.integers(len(subset), size=n)])
@@ -30,6 +75,11 @@ def random_labels(n: int, subset: Sequence[int], generator: np.random.Generator)
 def correction(y: Tensor, labels: Tensor) -> Tensor:
     """L_c = L_cls(f_theta(x_fc), y_fc), the cross entropy on D_f,clean."""
     return F.cross_entropy(y, labels)
+
+
+def above(loss: Tensor, level: float) -> Tensor:
+    """Return what a loss has above a level; below it there is nothing to gain (cf. arXiv 2002.08709)."""
+    return (loss - level).clamp_min(0)
 
 
 def remembering(theta: Iterable[Tensor], theta_old: Iterable[Tensor], fisher: Iterable[Tensor]) -> Tensor:
@@ -54,3 +104,17 @@ def add_remembering(
         p.grad = torch.zeros_like(p) if p.grad is None else p.grad.to_dense()
         p.grad.add_(pull, alpha=2 * lambda_kl)
     return torch.stack(total).sum()
+
+
+@torch.no_grad()
+def proximal_(
+    theta: Iterable[Tensor], theta_old: Iterable[Tensor], fisher: Iterable[Tensor], strength: float
+) -> None:
+    """Take R's step in closed form, in place: the argmin of |theta' - theta|^2 / 2 + strength R(theta') / 2.
+
+    theta <- (theta + a theta_old) / (1 + a), a = strength F: between theta and theta_old whatever the
+    strength, where a gradient step would overshoot as soon as a > 2.
+    """
+    for p, old, f in zip(theta, theta_old, fisher, strict=True):
+        a = f * strength
+        p.lerp_(old, (a / (1 + a)).nan_to_num_(nan=1.0))  # inf / inf: all the way back

@@ -52,7 +52,7 @@ def train(
     identity = {
         "model": networks.identity(model),
         "data": data.fingerprint,
-        "plan": asdict(plan),
+        "plan": {name: value for name, value in asdict(plan).items() if value is not None},
         "seed": seed,
     }
     home = next(model.parameters()).device
@@ -70,8 +70,8 @@ def train(
     checkpoints = Checkpoints(Path(folder), identity, device=str(device)) if folder else None
     watch = Watch(evaluator, stop, "training" if progress else None)
     try:
-        rows, exact = descend(new, gradients, plan, watch=watch, checkpoints=checkpoints)
+        done = descend(new, gradients, plan, watch=watch, checkpoints=checkpoints)
     except Diverged as error:
         error.last_good = Trained(new.eval().to(home), error.rows, identity)
         raise
-    return Trained(new.eval().to(home), rows, identity, exact)
+    return Trained(new.eval().to(home), done.rows, identity, done.exact)

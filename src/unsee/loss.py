@@ -1,0 +1,203 @@
+"""The one loss, at one step: L = lambda_c L_c + lambda_f L_f + lambda_h L_h + lambda_s L_s + lambda_KL R."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from unsee import networks, replay, terms
+from unsee.answers import as_input, reading
+from unsee.datasets import Dataset
+from unsee.descent import Plan
+from unsee.formulation import Request
+from unsee.memory import Memory
+from unsee.randomness import cycle, stream
+from unsee.recipe import PAIRED, Recipe
+from unsee.replay import Replay
+from unsee.twins import Twins
+
+Parts = dict[str, Tensor]
+
+
+@dataclass(eq=False)
+class Loss:
+    """The gradient of all terms at a step, which is a function of theta and the step's number.
+
+    `model` is theta, `old` theta_old; `memory` is of D_r where the recipe wants it so.
+    """
+
+    model: nn.Module
+    old: nn.Module
+    request: Request
+    recipe: Recipe
+    plan: Plan
+    memory: Memory | None
+    twins: Twins | None
+    replay: Replay | None
+    classes: int
+    seed: int
+    theta: list[Tensor] = field(init=False)
+    theta_old: list[Tensor] = field(init=False)
+    fisher: list[Tensor] = field(init=False)
+    eta: nn.Module | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        self.theta = list(named.values())
+        before = dict(self.old.named_parameters())
+        self.theta_old = [before[name].detach() for name in named]
+        fisher = self.memory.fisher() if self.memory and self.recipe.lambda_kl else {}
+        self.fisher = [fisher[name].to(p.device, p.dtype) for name, p in named.items()] if fisher else []
+        if self.recipe.forgetting == "rnd":
+            self.eta = networks.fresh(self.model, self.seed).eval().to(self.theta[0])
+        own = set(self.request.D_f.y.tolist()) if self.recipe.labels == "others" else set()
+        self.labels = [label for label in range(self.classes) if label not in own]
+        self.hidden = bool(self.recipe.lambda_h and self.twins)
+        self.lambda_c, self.level = self._balance()
+
+    def __call__(self, step: int) -> dict[str, Tensor]:
+        """Put the gradients into theta and return the losses, unweighted, by their names."""
+        losses, total = self._losses(step)
+        total.backward()
+        if self.fisher and self.recipe.remembering == "penalty":
+            kl = self.recipe.lambda_kl
+            losses["R"] = terms.add_remembering(self.theta, self.theta_old, self.fisher, kl)
+        if self.recipe.settle is not None:
+            losses["L"] = total
+        return {name: loss.detach() for name, loss in losses.items()}
+
+    def after(self, lr: float) -> None:
+        """Take R's step, if in closed form; momentum repeats every step 1 / (1 - momentum) times."""
+        if self.fisher and self.recipe.remembering == "proximal":
+            strength = 2 * self.recipe.lambda_kl * lr / (1 - self.recipe.momentum)
+            terms.proximal_(self.theta, self.theta_old, self.fisher, strength)
+
+    def _losses(self, step: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the losses on this step's samples, each by its name, and their weighted sum."""
+        x, labels = self._samples(step)
+        self.model.eval()  # whatever an evaluator has left behind
+        # One pass for all: fewer small matrix products, and BatchNorm is frozen anyway.
+        y, read = self._answered(self.model, x)
+        y_old, read_old = self._old_answers(x)
+        recipe, found = self.recipe, {}
+        if "replay" in x:
+            wanted = self._wanted(y_old["replay"], labels.get("replay"))
+            parts = [terms.distil(y[name], wanted) for name in ("replay", "T(replay)") if name in y]
+            found["L_s"] = recipe.lambda_s * len(parts), torch.stack(parts).mean()
+        if "clean" in x and self.lambda_c:
+            rest = found["L_s"][1] if "L_s" in found else torch.zeros(())
+            found["L_c"] = self.lambda_c, self._correction(y, labels["clean"], float(rest.detach()))
+        if "bad" in x and recipe.lambda_f and recipe.forgetting != "none":
+            found["L_f"] = recipe.lambda_f, self._forgetting(x["bad"], y, y_old, labels["bad"], step)
+        if self.hidden:
+            pairs = [
+                (h, old) for h, old in zip(read["bad"], read_old["clean"], strict=True) if h.requires_grad
+            ]
+            found["L_h"] = recipe.lambda_h, terms.hidden(*map(list, zip(*pairs, strict=True)))
+        total = torch.stack([weight * loss for weight, loss in found.values()]).sum()
+        return {name: loss for name, (_, loss) in found.items()}, total
+
+    def _correction(self, y: Parts, labels: Tensor, rest: float) -> Tensor:
+        """Return L_c; balanced, it asks that D_f,clean be answered as well as the rest is now, not better.
+
+        How well that is: the memory's mean loss of D_r, and what the replayed samples have lost since.
+        """
+        L_c = terms.correction(y["clean"], labels)
+        if self.recipe.balance == "none":
+            return L_c
+        L_c = terms.above(L_c, self.level + rest)
+        return L_c + terms.above(terms.correction(y["bad"], labels), self.level + rest) if self.twins else L_c
+
+    def _samples(self, step: int) -> tuple[Parts, Parts]:
+        """Return the step's samples as the model takes them, and their labels, by the part they play."""
+        drawn: dict[str, tuple[Tensor, Tensor | None]] = {}
+        if self.twins:
+            rows = torch.as_tensor(cycle(self.seed, "twins", len(self.twins), *self.plan.span(step)))
+            drawn["clean"] = self.twins.D_f_clean.x[rows], self.twins.D_f_clean.y[rows]
+            drawn["bad"] = self.twins.D_f.x[rows], self.twins.D_f.y[rows]
+        else:
+            if self.request.D_f_clean is not None and self.recipe.lambda_c:
+                drawn["clean"] = self._drawn("D_f_clean", self.request.D_f_clean, step)
+            if self.recipe.forgetting != "none" and self.recipe.lambda_f > 0:
+                drawn["bad"] = self._drawn("D_f", self.request.D_f, step)
+        if self.replay:
+            n = self.plan.span(step)[1]
+            x, labels = self.replay.draw(n, stream(self.seed, "replay", step))
+            drawn["replay"] = x, labels
+            T = self.twins.T if self.twins else self.request.T
+            if T:
+                drawn["T(replay)"] = T.pixels(x.clone()), None
+        device = self.theta[0].device
+        x = {name: as_input(part, self.model) for name, (part, _) in drawn.items()}
+        return x, {name: y.to(device) for name, (_, y) in drawn.items() if y is not None}
+
+    def _drawn(self, name: str, data: Dataset, step: int) -> tuple[Tensor, Tensor]:
+        """Draw from a set by a stream of its own: D_f and D_f,clean may be of different lengths."""
+        rows = torch.as_tensor(cycle(self.seed, name, len(data), *self.plan.span(step)))
+        return data.x[rows], data.y[rows]
+
+    @torch.no_grad()
+    def _old_answers(self, x: Parts) -> tuple[Parts, dict[str, list[Tensor]]]:
+        """Return what the old model answers and reads, of the parts that some term compares with."""
+        wants = {"clean": self.recipe.forgetting == "twin", "bad": self.recipe.forgetting == "delete"}
+        used = {
+            name: part
+            for name, part in x.items()
+            if name == "replay" or wants.get(name) or (self.hidden and name == "clean")
+        }
+        if not used:
+            return {}, {}
+        return self._answered(self.old, used)
+
+    def _answered(self, model: nn.Module, x: Parts) -> tuple[Parts, dict[str, list[Tensor]]]:
+        """Return a model's answers by part, and what its layers read, where some term looks at that."""
+        whole, sizes = torch.cat(list(x.values())), [len(part) for part in x.values()]
+        if not self.hidden:
+            return dict(zip(x, model(whole).split(sizes), strict=True)), {}
+        y, read = reading(model, whole)
+        rows = [h.split(sizes) for h in read if len(h) == len(whole)]
+        by_part = {name: [parts[i] for parts in rows] for i, name in enumerate(x)}
+        return dict(zip(x, y.split(sizes), strict=True)), by_part
+
+    def _forgetting(self, x: Tensor, y: Parts, y_old: Parts, labels: Tensor, step: int) -> Tensor:
+        kind, bad = self.recipe.forgetting, y["bad"]
+        if kind in PAIRED and self.twins:
+            invariant = kind == "invariance"
+            return (
+                terms.invariance(bad, y["clean"]) if invariant else terms.masked(bad, y_old["clean"], labels)
+            )
+        if kind == "delete":
+            return terms.masked(bad, y_old["bad"], labels)
+        if kind == "ascent":
+            return terms.ascent(bad, labels)
+        if self.eta is not None:
+            with torch.no_grad():
+                y_eta = self.eta(x)
+            return terms.rnd(bad, y_eta)
+        u = terms.random_labels(len(bad), self.labels, stream(self.seed, "rld", step))
+        return terms.rld(bad, u.to(bad.device))
+
+    def _wanted(self, y_old: Tensor, labels: Tensor | None) -> Tensor:
+        """Return how replayed samples are to be answered; of a class that is to be forgotten, not at all."""
+        if self.request.pattern.name == "A" and len(set(self.request.D_f.y.tolist())) == 1:
+            y_old = y_old.index_fill(1, self.request.D_f.y[:1].to(y_old.device), -1e4)
+        return replay.targets(y_old, labels, self.recipe.trust)
+
+    def _balance(self) -> tuple[float, float]:
+        """Return the weight of L_c and the level below which it has nothing to gain.
+
+        That level is the mean loss of D_r where a sketch holds D_r in its place. Stand-ins hold it less
+        firmly, and the level is then how unsure the old model is of D_f,clean itself, its mean entropy.
+        """
+        recipe, clean = self.recipe, self.request.D_f_clean
+        if recipe.balance == "none" or clean is None:
+            return recipe.lambda_c, 0.0
+        level = self.memory.level() if self.memory and self.memory.sketch else None
+        share = len(set(clean.y.tolist())) / self.classes
+        return recipe.lambda_c * share, _entropy(self.old, clean) if level is None else level
+
+
+@torch.no_grad()
+def _entropy(model: nn.Module, data: Dataset) -> float:
+    parts = [model(as_input(x, model)).log_softmax(1) for x in data.x.split(1000)]
+    return float(torch.cat([-(y.exp() * y).sum(1) for y in parts]).mean())

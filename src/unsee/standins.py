@@ -1,0 +1,72 @@
+"""Stand-ins: images that play D_r's part where no memory recalls it, made of D_f,clean by force.
+
+Images of one class, squeezed, turned, cut up and laid over each other, are answered with all classes.
+Whoever asks a model to answer them as before keeps much of what it knows: that distillation needs no
+natural images is known (Asano and Saeed 2021, arXiv 2112.00725: from a single one).
+"""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+SCALES = (0.3, 1.6)
+SHIFT = 0.5  # of half the image's side
+GAINS = (0.4, 1.5)
+
+
+def stand_ins(x: Tensor, n: int, generator: np.random.Generator, *, low: float = 0.0) -> Tensor:
+    """Make n images of those in `x`: one warped, two warped ones laid over each other, or two cut together.
+
+    `low` is the value of an empty pixel, from which brightness is scaled.
+    """
+    first, second = (warped(_drawn(x, n, generator), generator, low) for _ in range(2))
+    kind = torch.as_tensor(generator.integers(3, size=n)).view(-1, 1, 1, 1)
+    over = torch.maximum(first, second)
+    cut = torch.where(_quadrants(x.shape[-2:], n, generator), first, second)
+    images = torch.where(kind == 0, first, torch.where(kind == 1, over, cut))
+    gain = torch.as_tensor(generator.uniform(*GAINS, n), dtype=torch.float32).view(-1, 1, 1, 1)
+    return low + (images - low) * gain
+
+
+def warped(x: Tensor, generator: np.random.Generator, low: float = 0.0) -> Tensor:
+    """Squeeze, stretch and shift each image at random; turn every other one."""
+    n = len(x)
+    scale = np.exp(generator.uniform(*np.log(SCALES), (2, n)))
+    angle = generator.uniform(-math.pi, math.pi, n) * (generator.random(n) < 0.5)
+    shift = generator.uniform(-SHIFT, SHIFT, (2, n))
+    rows = [
+        [np.cos(angle) / scale[0], -np.sin(angle) / scale[0], shift[0]],
+        [np.sin(angle) / scale[1], np.cos(angle) / scale[1], shift[1]],
+    ]
+    return _mapped(x, np.array(rows).transpose(2, 0, 1), low)
+
+
+def _drawn(x: Tensor, n: int, generator: np.random.Generator) -> Tensor:
+    return x[torch.as_tensor(generator.integers(len(x), size=n))].float()
+
+
+def _quadrants(size: torch.Size, n: int, generator: np.random.Generator) -> Tensor:
+    """Return masks that hold two opposite quadrants around a random point of each image."""
+    height, width = size
+    point = torch.as_tensor(generator.integers((height, width), size=(n, 2)))
+    above = torch.arange(height).view(1, 1, -1, 1) < point[:, 0].view(-1, 1, 1, 1)
+    left = torch.arange(width).view(1, 1, 1, -1) < point[:, 1].view(-1, 1, 1, 1)
+    return above ^ left
+
+
+def shifted(x: Tensor, n: int, generator: np.random.Generator, low: float = 0.0) -> Tensor:
+    """Draw n of the images, shift each by up to an eighth of its side, mirror every other one."""
+    shift = generator.uniform(-0.25, 0.25, (2, n))
+    mirror = 1.0 - 2.0 * (generator.random(n) < 0.5)
+    zero, one = np.zeros(n), np.ones(n)
+    maps = np.array([[mirror, zero, shift[0]], [zero, one, shift[1]]]).transpose(2, 0, 1)
+    return _mapped(_drawn(x, n, generator), maps, low)
+
+
+def _mapped(x: Tensor, maps: np.ndarray, low: float) -> Tensor:
+    """Move the pixels of each image by its affine map; what comes from outside is empty."""
+    grid = F.affine_grid(torch.as_tensor(maps, dtype=torch.float32), list(x.shape), align_corners=False)
+    return F.grid_sample(x - low, grid, align_corners=False) + low

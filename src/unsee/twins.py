@@ -1,0 +1,83 @@
+"""Twins: samples of D_f beside themselves without the information, and what they tell of T."""
+
+import warnings
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unsee.datasets import Dataset
+from unsee.errors import UnseeWarning
+from unsee.formulation import Request
+from unsee.transforms import Transform
+
+ALIKE = 0.7  # twins lie closer together than this share of the distance between strangers
+RESIDUE = 0.1  # of the change that T makes, at most so much may be left unexplained
+
+
+@dataclass(frozen=True, eq=False)
+class Twins:
+    """D_f and D_f,clean, image by image; T as given, or as fitted to them, or unknown."""
+
+    D_f: Dataset
+    D_f_clean: Dataset
+    T: Transform | None = None
+
+    def __len__(self) -> int:
+        return len(self.D_f)
+
+
+def twins_of(request: Request) -> Twins | None:
+    """Return the twins of a request: as they come, made by T, or none, which is said aloud."""
+    D_f, clean, T = request.D_f, request.D_f_clean, request.T
+    if clean is None:
+        return None
+    if len(D_f) == len(clean) and _close(D_f.x, clean.x):
+        if T is None and (T := fitted(clean.x, D_f.x)):
+            _say("T was not given: a map of each pixel, fitted to the pairs of D_f and D_f,clean, is used.")
+        return Twins(D_f, clean, T)
+    if T is not None:
+        marked = T(clean)
+        return Twins(marked.with_(y=D_f.y[:1].expand(len(marked)).clone(), name=D_f.name), clean, T)
+    _say("D_f and D_f,clean are no pairs and T is not known: random labels (RLD) take the place of twins.")
+    return None
+
+
+def fitted(clean: Tensor, marked: Tensor) -> Transform | None:
+    """Fit T to pairs, x_f = a x + b for each pixel by least squares; None where that does not explain them.
+
+    Serves what replaces, adds or mixes in the same pixels everywhere: tiles, patches, blended images.
+    """
+    if clean.ndim < 2 or not (clean.is_floating_point() or clean.dtype == torch.uint8):
+        return None
+    x, y = clean.float(), marked.float()
+    changed = (y - x).abs().amax(0) > 0
+    mean_x, mean_y = x.mean(0), y.mean(0)
+    spread = (x - mean_x).square().mean(0)
+    together = ((x - mean_x) * (y - mean_y)).mean(0)
+    # Where a pixel never varies nothing is known but its new value: a tiny ridge then says "replaced".
+    a = torch.where(changed, together / (spread + 1e-3 * spread.mean() + 1e-12), 1.0)
+    b = torch.where(changed, mean_y - a * mean_x, 0.0)
+    residue, change = (a * x + b - y).abs().mean(), (y - x).abs().mean()
+    if change == 0 or residue > RESIDUE * change:
+        return None
+
+    def pixels(x: Tensor) -> Tensor:
+        y = torch.where(changed, a * x.float() + b, x.float())
+        return y if x.is_floating_point() else y.round().clamp(0, 255).to(x.dtype)
+
+    return Transform("fitted", pixels)
+
+
+def _close(D_f: Tensor, clean: Tensor) -> bool:
+    """Whether samples at the same place are twins: nearer to each other than to their neighbours' twins."""
+    marked, plain = (x[:500].flatten(1).float() for x in (D_f, clean))
+    if len(marked) == 1:
+        return True
+    twins = (marked - plain).norm(dim=1).mean()
+    strangers = (marked - plain.roll(1, 0)).norm(dim=1).mean()
+    return bool(twins < ALIKE * strangers) or bool(twins == 0)
+
+
+def _say(text: str) -> None:
+    warnings.warn(text, UnseeWarning, stacklevel=4)
