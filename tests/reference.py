@@ -2,6 +2,7 @@
 
 import copy
 import math
+from fractions import Fraction
 
 import numpy as np
 import torch
@@ -41,6 +42,54 @@ def squared_distance(y, other):
     """|| y - other ||_2^2, a class at a time, mean over samples."""
     rows = zip(y.double().tolist(), other.double().tolist(), strict=True)
     return sum((a - b) ** 2 for one, two in rows for a, b in zip(one, two, strict=True)) / len(y)
+
+
+def softmax(row):
+    total = sum(math.exp(value) for value in row)
+    return [math.exp(value) / total for value in row]
+
+
+def distil(y, y_old):
+    """sum_j p_old_j log(p_old_j / p_j), a sample and a class at a time, mean over samples."""
+    total = 0.0
+    for row, old in zip(y.double().tolist(), y_old.double().tolist(), strict=True):
+        total += sum(q * math.log(q / p) for p, q in zip(softmax(row), softmax(old), strict=True))
+    return total / len(y)
+
+
+def masked(y, y_old, labels):
+    """The same, with the label struck from the old answer and the rest scaled to 1 again."""
+    total = 0.0
+    rows = zip(y.double().tolist(), y_old.double().tolist(), labels.tolist(), strict=True)
+    for row, old, label in rows:
+        p, q = softmax(row), softmax(old)
+        rest = sum(q[j] for j in range(len(q)) if j != label)
+        total += sum(q[j] / rest * math.log(q[j] / rest / p[j]) for j in range(len(q)) if j != label)
+    return total / len(y)
+
+
+def ascent(y, labels, bound):
+    """-min(-log p_l, bound), a sample at a time, mean over samples."""
+    rows = zip(y.double().tolist(), labels.tolist(), strict=True)
+    return sum(-min(-math.log(softmax(row)[label]), bound) for row, label in rows) / len(y)
+
+
+def hidden(read, read_old):
+    """|| h - h_old ||^2 / || h_old ||^2, a layer and a value at a time, mean over layers."""
+    shares = []
+    for h, old in zip(read, read_old, strict=True):
+        pairs = list(zip(h.double().flatten().tolist(), old.double().flatten().tolist(), strict=True))
+        shares.append(sum((a - b) ** 2 for a, b in pairs) / sum(b**2 for _, b in pairs))
+    return sum(shares) / len(shares)
+
+
+def proximal(theta, theta_old, fisher, strength):
+    """(theta + a theta_old) / (1 + a) with a = strength F, a parameter at a time, in exact fractions."""
+    found = []
+    for p, old, f in zip(theta.tolist(), theta_old.tolist(), fisher.tolist(), strict=True):
+        a = Fraction(strength) * Fraction(f)
+        found.append(float((Fraction(p) + a * Fraction(old)) / (1 + a)))
+    return torch.tensor(found, dtype=torch.float64)
 
 
 def remembering_and_gradient(theta, theta_old, fisher):

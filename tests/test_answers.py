@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from unsee.answers import accuracy, answers, as_input, check_fit
+from unsee import networks
+from unsee.answers import accuracy, answers, as_input, check_fit, reading
 from unsee.datasets import Dataset
 from unsee.errors import InputError
 
@@ -77,3 +78,52 @@ def test_answers_that_vary_are_refused(data):
 def test_empty_data_of_right_shape():
     data = Dataset(torch.zeros(0, 1, 14, 14), torch.zeros(0, dtype=torch.long), ("a", "b"))
     assert len(data) == 0
+
+
+def test_reading_gives_the_answers_and_what_each_layer_read(data):
+    model = nn.Sequential(nn.Flatten(), nn.Linear(196, 7), nn.ReLU(), nn.Linear(7, 10))
+    x = data.test.x[:5].float()
+    y, read = reading(model, x)
+    assert torch.equal(y, model(x))
+    assert len(read) == 2
+    assert torch.equal(read[0], x.flatten(1))
+    assert torch.equal(read[1], model[:3](x))
+    assert read[1].requires_grad
+
+
+def test_reading_leaves_no_hooks_even_where_the_model_fails(data):
+    model = nn.Sequential(nn.Flatten(), nn.Linear(196, 7), nn.Linear(8, 10))
+    with pytest.raises(RuntimeError):
+        reading(model, data.test.x[:5].float())
+    assert not any(module._forward_pre_hooks for module in model.modules())
+    good = nn.Sequential(nn.Flatten(), nn.Linear(196, 10))
+    reading(good, data.test.x[:5].float())
+    assert not any(module._forward_pre_hooks for module in good.modules())
+
+
+def test_reading_convolutions_and_layers_that_are_used_twice(data):
+    model = networks.network("resnet", data.train, width=4, blocks=1).eval()
+    x = data.test.x[:3].float()
+    y, read = reading(model, x)
+    layers = [m for m in model.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
+    assert len(read) == len(layers)
+    assert all(len(h) == 3 for h in read)
+    assert torch.equal(y, model(x))
+    twice = nn.Linear(4, 4)
+    _, read = reading(nn.Sequential(twice, nn.Tanh(), twice), torch.ones(2, 4))
+    assert len(read) == 2
+    assert torch.equal(read[1], twice(torch.ones(2, 4)).tanh())
+
+
+def test_reading_a_model_without_layers_gives_its_answers():
+    y, read = reading(nn.Tanh(), torch.ones(2, 3))
+    assert read == []
+    assert torch.equal(y, torch.ones(2, 3).tanh())
+
+
+def test_reading_without_gradients(data):
+    model = nn.Sequential(nn.Flatten(), nn.Linear(196, 7), nn.Linear(7, 10))
+    with torch.no_grad():
+        y, read = reading(model, data.test.x[:5].float())
+    assert not y.requires_grad
+    assert not any(h.requires_grad for h in read)

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -116,3 +118,200 @@ def test_a_state_on_the_way_to_infinity_is_not_a_good_one():
         descend(model, parabola(model), plan)
     assert float(model.weight.detach().abs().max()) <= 8
     assert len(caught.value.rows) > 30
+
+
+# ---- settling -----------------------------------------------------------------------------------
+
+
+def rates_of(plan, losses):
+    """The learning rate of each step of a descent whose loss is given by the epoch."""
+    model, rates = line(), []
+
+    def gradients(step):
+        model.weight.grad = torch.zeros_like(model.weight)
+        return {"L": torch.tensor(float(losses[min(step // plan.steps_per_epoch, len(losses) - 1)]))}
+
+    done = descend(model, gradients, plan, after=rates.append)
+    return rates, done
+
+
+def test_it_ends_an_epoch_after_the_loss_stalls():
+    plan = Plan(lr=0.1, momentum=0.9, epochs=50, n=20, batch_size=2, settle=0.1)
+    rates, done = rates_of(plan, [8, 4, 2, 1.9, 1.0])
+    assert [row["epoch"] for row in done.rows] == [0, 1, 2, 3, 4, 5]  # 1.9 stalls, and one more follows
+    assert len(rates) == 50
+    assert done.back_to is None
+
+
+def test_a_loss_that_rises_has_stalled_too_and_so_has_a_negative_one():
+    plan = Plan(lr=0.1, momentum=0.9, epochs=50, n=20, batch_size=2, settle=0.1)
+    assert len(rates_of(plan, [1, 2])[1].rows) == 4
+    falling = [{"epoch": epoch, "L": -float(2**epoch)} for epoch in range(1, 5)]
+    assert plan.end(falling) == plan.steps
+    assert plan.end([*falling, {"epoch": 5, "L": -16.5}]) == 6 * plan.steps_per_epoch
+
+
+def test_rates_warm_up_and_fall_to_nothing_in_the_last_epoch():
+    plan = Plan(lr=0.1, momentum=0.9, epochs=4, n=40, batch_size=2, settle=0.01)
+    rates, _ = rates_of(plan, [8, 4, 2, 1])
+    assert len(rates) == 80
+    assert rates[:10] == pytest.approx([0.01 * step for step in range(1, 11)])
+    assert set(rates[10:61]) == {0.1}
+    assert rates[60:] == pytest.approx([0.1 * left / 20 for left in range(20, 0, -1)])
+    assert 0 < rates[-1] < 0.006
+
+
+def test_without_settle_the_rate_is_what_it_is():
+    plan = Plan(lr=0.1, momentum=0.9, epochs=4, n=40, batch_size=2)
+    rates, done = rates_of(plan, [8, 8, 8, 8])
+    assert rates == [0.1] * 80
+    assert len(done.rows) == 5
+
+
+def test_a_run_shorter_than_its_warm_up_still_settles():
+    plan = Plan(lr=0.1, momentum=0.9, epochs=1, n=4, batch_size=1, settle=0.5)
+    rates, _ = rates_of(plan, [1])
+    assert rates == pytest.approx([0.01, 0.02, 0.03, 0.025])
+    assert plan.end([]) == plan.end([{"epoch": 0}]) == plan.steps
+
+
+def test_the_epochs_are_the_most_even_where_the_last_one_stalls():
+    plan = Plan(lr=0.1, momentum=0.9, epochs=2, n=4, batch_size=1, settle=0.5)
+    assert len(rates_of(plan, [1, 1])[1].rows) == 3
+
+
+def test_after_is_called_when_the_step_was_made():
+    model, seen = line(), []
+    plan = Plan(lr=0.1, momentum=0.0, epochs=2, n=2, batch_size=1)
+
+    def after(lr):
+        seen.append((lr, model.weight[0, 0].item()))
+        with torch.no_grad():
+            model.weight.fill_(1.0)
+
+    descend(model, parabola(model), plan, after=after)
+    assert seen == [(0.1, pytest.approx(0.8))] * 4
+    assert model.weight.tolist() == [[1, 1, 1]]
+
+
+# ---- the floor ----------------------------------------------------------------------------------
+
+
+def descent_of(figures, plan, **more):
+    """A descent along the parabola, whose utility is given epoch by epoch."""
+    model, epoch = line(), iter(figures)
+    watch = Watch(utility=lambda m: next(epoch), floor=0.8)
+    return model, descend(model, parabola(model), plan, watch=watch, **more)
+
+
+PLAN = Plan(lr=0.02, momentum=0.9, epochs=4, n=6, batch_size=2)
+
+
+def after_epochs(n):
+    model = line()
+    if n:
+        descend(model, parabola(model), Plan(0.02, 0.9, n, 6, 2))
+    return model.weight
+
+
+def test_above_the_floor_nothing_is_taken_back():
+    model, done = descent_of([0.9, 0.85, 0.8, 0.9, 0.8], PLAN)
+    assert done.back_to is None
+    assert torch.equal(model.weight, after_epochs(4))
+    assert [row["utility"] for row in done.rows] == [0.9, 0.85, 0.8, 0.9, 0.8]
+
+
+def test_an_end_below_the_floor_goes_back_to_the_last_epoch_above():
+    model, done = descent_of([0.9, 0.85, 0.75, 0.82, 0.79], PLAN)
+    assert done.back_to == 3
+    assert torch.equal(model.weight, after_epochs(3))
+    assert len(done.rows) == 5  # a dip has a way back up, so the run is not cut short
+    model, done = descent_of([0.9, 0.75, 0.75, 0.75, 0.75], PLAN)
+    assert done.back_to == 0
+    assert torch.equal(model.weight, after_epochs(0))
+
+
+def test_a_dip_that_recovers_is_none():
+    model, done = descent_of([0.9, 0.75, 0.71, 0.75, 0.9], PLAN)
+    assert done.back_to is None
+    assert torch.equal(model.weight, after_epochs(4))
+
+
+def test_a_collapse_ends_the_run():
+    model, done = descent_of([0.9, 0.85, 0.69], PLAN)
+    assert done.back_to == 1
+    assert len(done.rows) == 3
+    assert torch.equal(model.weight, after_epochs(1))
+
+
+def test_a_utility_of_nan_is_below_every_floor():
+    model, done = descent_of([0.9, math.nan, math.nan, math.nan, math.nan], PLAN)
+    assert done.back_to == 0
+    assert torch.equal(model.weight, after_epochs(0))
+
+
+def test_a_model_below_the_floor_from_the_start_stays_as_it_is():
+    model, done = descent_of([0.1], PLAN)
+    assert done.back_to == 0
+    assert torch.equal(model.weight, after_epochs(0))
+    assert len(done.rows) == 1
+
+
+def test_without_a_floor_a_utility_is_only_written_down():
+    model = line()
+    done = descend(model, parabola(model), PLAN, watch=Watch(utility=lambda m: -1e9))
+    assert done.back_to is None
+    assert done.rows[-1]["utility"] == -1e9
+
+
+@pytest.mark.parametrize("settle", [None, 0.99])
+@pytest.mark.parametrize(
+    "figures", [[0.9, 0.85, 0.75, 0.74, 0.79], [0.9, 0.85, 0.6, 0.0, 0.0], [0.9, 0.7, 0.7, 0.85, 0.9]]
+)
+def test_stopped_anywhere_it_ends_in_the_same_bits_and_goes_back_alike(tmp_path, figures, settle):
+    plan = Plan(0.02, 0.9, 4, 6, 2, settle)
+    first = line()
+    states = [first.weight.detach().clone()]
+    descend(first, parabola(first), plan, watch=Watch(lambda m: states.append(m.weight.clone()) or {}))
+    known = dict(zip((str(w.tolist()) for w in states[1:]), figures, strict=False))
+    watch = Watch(utility=lambda m: known[str(m.weight.tolist())], floor=0.8)
+    whole = line()
+    expected = descend(whole, parabola(whole), plan, watch=watch)
+    steps = 3 * (len(expected.rows) - 1)
+    assert (expected.back_to is None) == (figures[len(expected.rows) - 1] >= 0.8)
+    for after in range(1, steps):
+        folder = tmp_path / str(after)
+        asked = iter([False] * (after - 1) + [True])
+        broken = line()
+        stopping = Watch(utility=watch.utility, floor=0.8, stop=lambda asked=asked: next(asked))
+        run = Checkpoints(folder, {}, seconds=1e9)
+        with pytest.raises(Interrupted):
+            descend(broken, parabola(broken), plan, watch=stopping, checkpoints=run)
+        again = line()
+        found = descend(again, parabola(again), plan, watch=watch, checkpoints=Checkpoints(folder, {}))
+        assert found == expected
+        assert torch.equal(again.weight, whole.weight)
+        finished = line()
+        assert descend(finished, None, plan, watch=watch, checkpoints=Checkpoints(folder, {})) == expected
+        assert torch.equal(finished.weight, whole.weight)
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint_with_its_good_state(tmp_path):
+    """Killed in the middle of a step below the floor: nobody had the time to save anything more."""
+    figures = iter([0.9, 0.85, 0.75])
+    model = line()
+
+    def dying(step):
+        if step == 7:
+            raise KeyboardInterrupt
+        return parabola(model)(step)
+
+    watch = Watch(utility=lambda m: next(figures), floor=0.8)
+    with pytest.raises(KeyboardInterrupt):
+        descend(model, dying, PLAN, watch=watch, checkpoints=Checkpoints(tmp_path, {}, seconds=0))
+    again, rest = line(), iter([0.76, 0.77])
+    watch = Watch(utility=lambda m: next(rest), floor=0.8)
+    done = descend(again, parabola(again), PLAN, watch=watch, checkpoints=Checkpoints(tmp_path, {}))
+    assert done.back_to == 1
+    assert torch.equal(again.weight, after_epochs(1))
+    assert [row["utility"] for row in done.rows] == [0.9, 0.85, 0.75, 0.76, 0.77]

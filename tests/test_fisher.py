@@ -1,6 +1,7 @@
 """fisher_sum against its float64 twin, on every case; what it refuses; what it leaves alone."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -251,3 +252,46 @@ def test_refuses_labels_of_later_batches():
     for given in (data, Pairs(data)):
         with pytest.raises(InputError, match="labels from 0 to 2 in data, found 3 at index 66"):
             fisher_sum(model, given, batch_size=64)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_loss_is_the_sum_over_samples(name):
+    """Whichever tier serves the parameters."""
+    model, data = case(name)
+    model = model.double()
+    expected = 0.0
+    for x, label in data:
+        x = x.double() if x.is_floating_point() else x
+        row = copy.deepcopy(model).eval()(x[None].clone())[0].tolist()
+        expected -= row[int(label)] - math.log(sum(math.exp(value) for value in row))
+    for batch_size in (1, 64):
+        assert fisher_sum(model, data, batch_size=batch_size).loss == pytest.approx(expected, rel=1e-9)
+
+
+def test_what_is_seen_are_the_samples_as_they_are():
+    model, data = case("linear")
+    data = data.with_(x=(data.x * 20).abs().to(torch.uint8))
+    seen = []
+    plain = fisher_sum(model, data, batch_size=32)
+    watched = fisher_sum(model, data, batch_size=32, seen=lambda x, y: seen.append((x, y)))
+    assert [len(y) for _, y in seen] == [32, 32, 6]
+    assert torch.equal(torch.cat([x for x, _ in seen]), data.x)
+    assert torch.equal(torch.cat([y for _, y in seen]), data.y)
+    assert seen[0][0].dtype == torch.uint8
+    assert all(torch.equal(watched.sums[name], plain.sums[name]) for name in plain.sums)
+    assert watched.loss == plain.loss
+
+
+def test_a_model_that_works_in_place_is_not_seen_to():
+    model, data = case("in place")
+    seen = []
+    fisher_sum(model, data, seen=lambda x, y: seen.append(x.clone()))
+    assert torch.equal(torch.cat(seen), data.x)
+
+
+def test_a_batch_that_is_refused_was_not_seen():
+    model, data = case("linear")
+    data, seen = data.with_(y=data.y.index_fill(0, torch.tensor([66]), 3)), []
+    with pytest.raises(InputError, match="found 3 at index 66"):
+        fisher_sum(model, data, batch_size=64, seen=lambda x, y: seen.append(len(y)))
+    assert seen == [64]

@@ -2,6 +2,7 @@ import copy
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from unsee import networks, store
 from unsee.errors import InputError, StoreError
@@ -113,3 +114,165 @@ def test_n_is_part_of_what_a_memory_is(memory):
 def test_what_cannot_be_streamed(model):
     with pytest.raises(InputError, match="map-style"):
         remember(model, iter([]))
+
+
+# ---- the loss and the sketch --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recalling(model, four):
+    """Memories with a sketch, of D, D_r and D_f."""
+    sets = four.pretraining, four.train.D_r, four.train.D_f
+    return [remember(model, data, sketch=32) for data in sets]
+
+
+def mean_loss(model, data):
+    with torch.no_grad():
+        return float(F.cross_entropy(model(data.x.float()).double(), data.y))
+
+
+def moments(sketch):
+    return sketch.tensors().values()
+
+
+def test_the_level_is_the_mean_loss_of_what_is_remembered(model, four, memory, parts):
+    for taken, data in zip((memory, *parts), (four.pretraining, four.train.D_r, four.train.D_f), strict=True):
+        assert taken.level() == pytest.approx(mean_loss(model, data), rel=1e-6)
+        assert taken.loss == pytest.approx(taken.level() * len(data))
+
+
+def test_the_level_merges_and_subtracts(model, four, memory, parts):
+    D_r, D_f = parts
+    assert memory.subtract(D_f).level() == pytest.approx(mean_loss(model, four.train.D_r), rel=1e-6)
+    assert D_r.merge(D_f).level() == pytest.approx(memory.level(), rel=1e-6)
+    unknown = Memory(D_f.sums, D_f.samples, D_f.model, D_f.data)
+    assert unknown.level() is None
+    assert memory.subtract(unknown).level() is None
+    assert D_r.merge(unknown).loss is unknown.merge(D_r).loss is None
+
+
+def test_a_level_is_never_below_nothing(memory):
+    """Of two sums over the same samples the difference may be a rounding below zero."""
+    assert Memory(memory.sums, memory.samples, memory.model, memory.data, -1e-9).level() == 0
+
+
+def test_a_memory_of_before_has_no_level_and_no_sketch(tmp_path, memory):
+    about = {"model": memory.model, "data": list(memory.data), "definition": DEFINITION}
+    tensors = {f"fisher/{name}": values for name, values in memory.sums.items()}
+    store.write_tensors(tmp_path / "m.safetensors", tensors | {"samples": memory.samples}, {"memory": about})
+    back = Memory.load(tmp_path / "m.safetensors")
+    assert back.id == memory.id
+    assert (back.loss, back.level(), back.sketch) == (None, None, None)
+
+
+def test_a_sketch_comes_only_if_asked_for(model, four, memory):
+    assert memory.sketch is None
+    for nothing in (None, 0):
+        assert remember(model, four.train.D_f, sketch=nothing).sketch is None
+
+
+def test_a_sketch_changes_nothing_else(memory, recalling):
+    assert all(torch.equal(recalling[0].sums[name], values) for name, values in memory.sums.items())
+    assert (recalling[0].loss, recalling[0].data) == (memory.loss, memory.data)
+    assert recalling[0].id != memory.id
+
+
+def test_sketches_merge_and_subtract_with_their_memories(recalling):
+    D, D_r, D_f = recalling
+    for found, expected in ((D.subtract(D_f), D_r), (D_r.merge(D_f), D)):
+        pairs = zip(moments(found.sketch), moments(expected.sketch), strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs)
+    assert D.subtract(D_f).sketch.classes == list(range(1, 10))
+
+
+def test_with_a_part_that_has_no_sketch_there_is_none_any_more(recalling, parts):
+    """What is left would still hold the part."""
+    assert recalling[0].subtract(parts[1]).sketch is None
+    assert recalling[1].merge(parts[1]).sketch is None
+    assert parts[0].merge(recalling[2]).sketch is None
+
+
+def test_a_sketch_of_the_same_kind_is_taken_of_a_part(model, four, recalling):
+    small = remember(model, four.pretraining, sketch=0.15)
+    part = remember(model, four.train.D_f, sketch=small.sketch)
+    assert part.sketch.pool == small.sketch.pool == 2
+    assert part.sketch.counts.tolist() == [60] + [0] * 9
+    assert small.subtract(part).sketch.counts[0] == 0
+    assert small.sketch.counts[0] == 60
+    with pytest.raises(InputError, match="two sketches of the same kind"):
+        small.subtract(recalling[2])
+
+
+def test_the_batches_of_the_pass_do_not_matter_to_the_sketch(model, four, recalling):
+    again = remember(model, four.pretraining, sketch=32, batch_size=37)
+    assert all(
+        torch.equal(a, b) for a, b in zip(moments(again.sketch), moments(recalling[0].sketch), strict=True)
+    )
+
+
+def test_a_sketch_of_somebody_elses_data(model, four, recalling):
+    class Pairs(torch.utils.data.Dataset):
+        def __len__(self):
+            return 60
+
+        def __getitem__(self, i):
+            return four.train.D_f.x[i], int(four.train.D_f.y[i])
+
+    sketch = remember(model, Pairs(), sketch=32).sketch
+    assert torch.equal(sketch.products, recalling[2].sketch.products)
+    assert sketch.value_range is None  # which nobody has said
+
+
+def test_loss_and_sketch_are_saved_and_loaded(tmp_path, recalling):
+    D = recalling[0]
+    D.save(tmp_path / "m.safetensors")
+    back = Memory.load(tmp_path / "m.safetensors")
+    assert (back.loss, back.id, back.level()) == (D.loss, D.id, D.level())
+    assert back.sketch.words() == D.sketch.words()
+    assert back.subtract(recalling[2]).sketch.classes == list(range(1, 10))
+    assert back.sums.keys() == D.sums.keys()
+
+
+def test_a_budget_that_is_too_small_is_refused_before_the_pass(model, four):
+    for megabytes in (1e-3, -1):
+        with pytest.raises(InputError, match="a sketch within"):
+            remember(model, four.pretraining, sketch=megabytes)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"shape": None},
+        {"value_range": 7},
+        {"pool": "two"},
+        {"shape": [1, 14, 15]},
+        {"pool": 0},
+        {"pool": 2},
+    ],
+    ids=str,
+)
+def test_a_file_whose_sketch_does_not_fit_its_words(tmp_path, recalling, broken):
+    D = recalling[0]
+    D.save(tmp_path / "m.safetensors")
+    tensors, about = store.read_tensors(tmp_path / "m.safetensors")
+    about["memory"]["sketch"] |= broken
+    store.write_tensors(tmp_path / "m.safetensors", tensors, about)
+    with pytest.raises(InputError, match="a memory at"):
+        Memory.load(tmp_path / "m.safetensors")
+
+
+@pytest.mark.parametrize("name", ["counts", "sums", "products"])
+def test_a_file_with_a_sketch_of_other_tensors(tmp_path, recalling, name):
+    recalling[0].save(tmp_path / "m.safetensors")
+    tensors, about = store.read_tensors(tmp_path / "m.safetensors")
+    for wrong in (
+        None,
+        tensors[f"sketch/{name}"][:-1],
+        torch.full_like(tensors[f"sketch/{name}"], torch.nan),
+    ):
+        changed = {key: values for key, values in tensors.items() if key != f"sketch/{name}"}
+        if wrong is not None:
+            changed[f"sketch/{name}"] = wrong
+        store.write_tensors(tmp_path / "n.safetensors", changed, about)
+        with pytest.raises(InputError):
+            Memory.load(tmp_path / "n.safetensors")

@@ -134,3 +134,13 @@ def test_equal_contents_make_equal_files(tmp_path, tensors):
     assert len({(tmp_path / name).read_bytes() for name in "abcdefgh"}) == 1
     _, about = store.read_tensors(tmp_path / "a")
     assert list(about) == ["z", "a"]
+
+
+def test_what_lies_under_a_name(tensors):
+    a, b = tensors.values()
+    found = store.under("sketch/", {"sketch/sums": a, "sketch/sketch/x": b, "fisher/sketch/": a, "sketch": b})
+    assert found == {"sums": a, "sketch/x": b}  # the first part of a name goes, and no other
+    assert found["sums"] is a
+    assert store.under("none/", {"a": a}) == {}
+    assert store.under("", {"a": a}) == {"a": a}
+    assert store.under("a", {"a": a}) == {"": a}

@@ -64,7 +64,11 @@ def reading(model: nn.Module, x: Tensor) -> tuple[Tensor, list[Tensor]]:
     """Return the model's answers and what each of its linear and convolutional layers read, in order."""
     read: list[Tensor] = []
     layers = [m for m in model.modules() if isinstance(m, nn.Linear | nn.modules.conv._ConvNd)]
-    hooks = [layer.register_forward_pre_hook(lambda _, args: read.append(args[0])) for layer in layers]
+
+    def look(_: nn.Module, args: tuple[Tensor, ...]) -> None:
+        read.extend(args[:1])  # none, where a module calls its layers by their arguments' names
+
+    hooks = [layer.register_forward_pre_hook(look) for layer in layers]
     try:
         return model(x), read
     finally:

@@ -109,6 +109,8 @@ def _remember(verbs: Any) -> None:
     verb.add_argument(
         "--batch-size", type=int, default=512, metavar="N", help="samples at once; no effect on the result"
     )
+    text = "take a sketch of each class too, in so many MB (32); what it reveals: docs/sketch.md"
+    verb.add_argument("--sketch", type=float, nargs="?", const=32.0, metavar="MB", help=text)
     _four(verb)
 
 
@@ -130,17 +132,20 @@ def _forget(verbs: Any) -> None:
     )
     verb.add_argument("--memory", metavar="FILE", help="what `unsee remember` wrote")
     verb.add_argument(
-        "--recipe", metavar="NAME|FILE", help="a named recipe or a .json file (the paper's for the pattern)"
+        "--recipe", metavar="NAME|FILE", help="a named recipe or a .json file (ours for the pattern)"
     )
     for name, kind, text in (
-        ("forgetting", str, "L_f: rld, rnd, none or truncation"),
+        ("forgetting", str, "L_f: twin, invariance, delete, ascent, rld, rnd, none or truncation"),
         ("lambda-c", float, "weight of the correction term L_c"),
         ("lambda-f", float, "weight of the forgetting term L_f"),
         ("lambda-kl", float, "weight of the remembering term R"),
+        ("lambda-h", float, "weight of the hidden twins L_h"),
+        ("lambda-s", float, "weight of the replayed samples L_s"),
         ("lr", float, "learning rate"),
         ("momentum", float, "momentum of SGD"),
         ("batch-size", int, "samples of D_f a step"),
-        ("epochs", int, "passes over D_f"),
+        ("epochs", int, "passes over D_f, at the most where it settles"),
+        ("floor", float, "how much accuracy on D_r may be lost before it goes back"),
         ("labels", str, "what RLD draws from: others or all"),
         ("fisher-over", str, "R over D_r (the memory without D_f's share) or D"),
     ):

@@ -4,7 +4,7 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from unsee.formulation import Pattern, pattern_of
 from unsee.options import four_from, recipe_from
 from unsee.paper import experiments
 from unsee.paper.running import QUICK, Scale
+from unsee.recipe import PAPERS
 from unsee.report import figures
 from unsee.runs import write_run, write_words
 from unsee.scores import Scores
@@ -110,7 +111,7 @@ def remember(a: argparse.Namespace) -> int:
     D = four_from(a, model).pretraining if a.label is not None or a.D_f else sources.open_source(a.data).train
     if Path(a.out).exists() and remembering.Memory.load(a.out).model != networks.identity(model):
         raise UsageError(f"no memory of another model at {a.out}", "one", "keep it, and choose another file")
-    memory = remembering.remember(model, D, batch_size=a.batch_size, progress=not a.json)
+    memory = remembering.remember(model, D, sketch=a.sketch, batch_size=a.batch_size, progress=not a.json)
     memory.save(a.out)
     words = {"memory": memory.id, "model": memory.model, "data": list(memory.data), "n": memory.n}
     _tell(a, words, None, a.out)
@@ -190,7 +191,7 @@ def tune(a: argparse.Namespace) -> int:
             four.request(a.pattern),
             remembering.Memory.load(a.memory),
             four.validation,
-            recipe_from(a),
+            recipe_from(a, PAPERS),
             folder=a.out,
             budget=budget,
             seed=a.seed,
@@ -258,8 +259,18 @@ def _tell(a: argparse.Namespace, words: dict[str, Any], scores: Scores | None, p
         console.print(scores.table(), scores.class_table(), sep="\n")
     if "inputs" in words and "recipe" in words["inputs"]:
         console.print(f"Recipe: {words['inputs']['recipe']['name']}", markup=False)
+    if setting := words.get("setting"):
+        console.print(_leaned_on(setting), markup=False)
     if path:
         console.print(f"Written: {path}", markup=False)
+
+
+def _leaned_on(setting: Mapping[str, Any]) -> str:
+    """Say what the result leans on, and where that is more than the paper allows itself."""
+    known = f"T = {setting['T']}" if setting["T"] else "no T"
+    replayed = f"replayed: {setting['replayed'] or 'nothing'}"
+    more = "" if setting["within the paper's setting"] else " (with T on: beyond the paper's setting)"
+    return f"Leaned on: memory: {setting['memory']}; {known}; {replayed}{more}"
 
 
 def _tell_unjudged(pattern: Pattern | None, scores: Scores) -> None:

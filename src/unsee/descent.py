@@ -143,6 +143,7 @@ def descend(
                 checkpoints.write(run.state(), last=run.step == run.end)
             if watch.stop and run.step < run.end and watch.stop():
                 run.interrupt(checkpoints)
+        advance(plan.steps - run.step)  # where it ended sooner than at the most
     optimizer.zero_grad()
     return Descent(tuple(run.rows), run.exact, run.back_to_the_floor())
 
@@ -249,7 +250,7 @@ class _Run:
             momentum = self.optimizer.state[p].get("momentum_buffer") if p.requires_grad else None
             if momentum is not None:
                 tensors[f"momentum/{name}"] = momentum
-        log = {"rows": self.rows, "sums": self.sums, "first": self.first}
+        log: Row = {"rows": self.rows, "sums": self.sums, "first": self.first}
         if self.watch.utility:  # without a floor, this state is as good as any
             tensors |= {f"good/{name}": value for name, value in self.last_good.items()}
             log["good_step"] = self.good_step

@@ -11,7 +11,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from unsee.answers import accuracy, as_input
+from unsee.answers import accuracy, as_input, evaluating
 from unsee.descent import Descent
 from unsee.formulation import Validation
 from unsee.randomness import stream
@@ -69,4 +69,5 @@ def _share(model: nn.Module, x: Tensor, labels: Tensor) -> float:
 
 @torch.no_grad()
 def _guesses(model: nn.Module, x: Tensor) -> Tensor:
-    return torch.cat([model(as_input(part, model)).argmax(1).cpu() for part in x.split(500)])
+    with evaluating(model):
+        return torch.cat([model(as_input(part, model)).argmax(1).cpu() for part in x.split(500)])

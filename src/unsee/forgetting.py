@@ -3,7 +3,7 @@
 import copy
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ class Forgotten:
     exact: bool = True
     back_to: int | None = None
     """The epoch gone back to, where the last of all fell below the floor."""
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    """What forgetting could lean on: which memory, twins, T, replayed samples, and which floor."""
 
 
 def forget(
@@ -87,7 +89,21 @@ def forget(
         raise
     if done.back_to is not None:
         warnings.warn(floor.said(done), UnseeWarning, stacklevel=2)
-    return Forgotten(new.to(home), done.rows, recipe, identity, done.exact, done.back_to)
+    setting = _setting(memory, loss, floor)
+    return Forgotten(new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting)
+
+
+def _setting(memory: Memory | None, loss: Loss, floor: Floor) -> dict[str, Any]:
+    replay, T = loss.replay, loss.T
+    return {
+        "memory": "none" if memory is None else "Fisher and sketch" if memory.sketch else "Fisher",
+        "twins": loss.twins is not None,
+        "T": T.name if T else None,
+        "replayed": replay.source if replay else None,
+        # Replayed samples with T on are a surrogate of D_r,extra, which the paper's setting does not have.
+        "within the paper's setting": not (replay and T),
+        "floor": {"of": floor.name, "least": floor.least} if floor.utility else None,
+    }
 
 
 def _plan(recipe: Recipe, request: Request, twins: Twins | None) -> Plan:

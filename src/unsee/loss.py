@@ -14,6 +14,7 @@ from unsee.memory import Memory
 from unsee.randomness import cycle, stream
 from unsee.recipe import PAIRED, Recipe
 from unsee.replay import Replay
+from unsee.transforms import Transform
 from unsee.twins import Twins
 
 Parts = dict[str, Tensor]
@@ -51,14 +52,23 @@ class Loss:
         if self.recipe.forgetting == "rnd":
             self.eta = networks.fresh(self.model, self.seed).eval().to(self.theta[0])
         own = set(self.request.D_f.y.tolist()) if self.recipe.labels == "others" else set()
-        self.labels = [label for label in range(self.classes) if label not in own]
+        others = [label for label in range(self.classes) if label not in own]
+        self.labels = others or list(range(self.classes))
+        self.length = float(nn.utils.get_total_norm(self.theta_old))
         self.hidden = bool(self.recipe.lambda_h and self.twins)
         self.lambda_c, self.level = self._balance()
+
+    @property
+    def T(self) -> Transform | None:
+        """T as far as it is known: given, or fitted to the twins."""
+        return self.twins.T if self.twins else self.request.T
 
     def __call__(self, step: int) -> dict[str, Tensor]:
         """Put the gradients into theta and return the losses, unweighted, by their names."""
         losses, total = self._losses(step)
         total.backward()
+        if self.recipe.stride is not None:
+            nn.utils.clip_grad_norm_(self.theta, self.recipe.stride * self.length / self.recipe.lr)
         if self.fisher and self.recipe.remembering == "penalty":
             kl = self.recipe.lambda_kl
             losses["R"] = terms.add_remembering(self.theta, self.theta_old, self.fisher, kl)
@@ -90,10 +100,12 @@ class Loss:
         if "bad" in x and recipe.lambda_f and recipe.forgetting != "none":
             found["L_f"] = recipe.lambda_f, self._forgetting(x["bad"], y, y_old, labels["bad"], step)
         if self.hidden:
+            # The first layer reads the sample itself, which no weight can change.
             pairs = [
-                (h, old) for h, old in zip(read["bad"], read_old["clean"], strict=True) if h.requires_grad
+                pair for pair in zip(read["bad"], read_old["clean"], strict=True) if pair[0].requires_grad
             ]
-            found["L_h"] = recipe.lambda_h, terms.hidden(*map(list, zip(*pairs, strict=True)))
+            if pairs:
+                found["L_h"] = recipe.lambda_h, terms.hidden(*zip(*pairs, strict=True))
         total = torch.stack([weight * loss for weight, loss in found.values()]).sum()
         return {name: loss for name, (_, loss) in found.items()}, total
 
@@ -124,9 +136,8 @@ class Loss:
             n = self.plan.span(step)[1]
             x, labels = self.replay.draw(n, stream(self.seed, "replay", step))
             drawn["replay"] = x, labels
-            T = self.twins.T if self.twins else self.request.T
-            if T:
-                drawn["T(replay)"] = T.pixels(x.clone()), None
+            if self.T:
+                drawn["T(replay)"] = self.T.pixels(x.clone()), None
         device = self.theta[0].device
         x = {name: as_input(part, self.model) for name, (part, _) in drawn.items()}
         return x, {name: y.to(device) for name, (_, y) in drawn.items() if y is not None}
@@ -179,9 +190,10 @@ class Loss:
 
     def _wanted(self, y_old: Tensor, labels: Tensor | None) -> Tensor:
         """Return how replayed samples are to be answered; of a class that is to be forgotten, not at all."""
+        wanted = replay.targets(y_old, labels, self.recipe.trust)
         if self.request.pattern.name == "A" and len(set(self.request.D_f.y.tolist())) == 1:
-            y_old = y_old.index_fill(1, self.request.D_f.y[:1].to(y_old.device), -1e4)
-        return replay.targets(y_old, labels, self.recipe.trust)
+            return wanted.index_fill(1, self.request.D_f.y[:1].to(wanted.device), -1e4)
+        return wanted
 
     def _balance(self) -> tuple[float, float]:
         """Return the weight of L_c and the level below which it has nothing to gain.

@@ -127,7 +127,12 @@ class Memory:
 
     def save(self, path: Path | str) -> None:
         """Write the memory as one safetensors file."""
-        about = {"model": self.model, "data": list(self.data), "definition": DEFINITION, "loss": self.loss}
+        about: dict[str, Any] = {
+            "model": self.model,
+            "data": list(self.data),
+            "definition": DEFINITION,
+            "loss": self.loss,
+        }
         if self.sketch:
             about["sketch"] = self.sketch.words()
         tensors = {f"fisher/{name}": values for name, values in self.sums.items()}

@@ -1,6 +1,7 @@
 """What the command line's options name: the four data sets, and the recipe."""
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from torch import nn
 from unsee import networks, sources, transforms
 from unsee.errors import UsageError
 from unsee.formulation import FourDatasets, FourSets, pattern_of
-from unsee.recipe import Recipe, recipe_of
+from unsee.recipe import OURS, Recipe, recipe_of
 
 
 def four_from(a: argparse.Namespace, model: nn.Module | None = None) -> FourDatasets:
@@ -52,9 +53,9 @@ def _label(word: str, classes: tuple[str, ...]) -> int:
     return int(word)
 
 
-def recipe_from(a: argparse.Namespace) -> Recipe:
+def recipe_from(a: argparse.Namespace, defaults: Mapping[str, str] = OURS) -> Recipe:
     """Return the recipe that --recipe names, with what other options change in it."""
-    recipe = recipe_of(a.recipe, pattern_of(a.pattern))
+    recipe = recipe_of(a.recipe, pattern_of(a.pattern), defaults)
     changes = {f.name: getattr(a, f.name) for f in fields(Recipe) if getattr(a, f.name, None) is not None}
     name = f"{recipe.name}, {', '.join(f'{k} = {v}' for k, v in changes.items())}"
     return replace(recipe, **changes, name=name) if changes else recipe

@@ -59,6 +59,8 @@ class Recipe:
     balance: str = "none"
     """prior: L_c counts by the share of the classes that D_f,clean has, on D_f's twins too, and only as far
     as it lies above the level of the memory, so that no class swallows its neighbours."""
+    stride: float | None = None
+    """The longest step, as a share of the length of theta_old; None: as long as the gradient makes it."""
     settle: float | None = None
     """End when an epoch lowers L by less than this share, `epochs` at the most; None: all epochs."""
     floor: float | None = None
@@ -70,7 +72,7 @@ class Recipe:
         _one_of("fisher_over", self.fisher_over, FISHER_OVER)
         _one_of("remembering", self.remembering, REMEMBERING)
         _one_of("balance", self.balance, BALANCE)
-        for name in ("settle", "floor"):
+        for name in ("stride", "settle", "floor"):
             if getattr(self, name) is not None:
                 _number(name, getattr(self, name), 0, 1)
         _number("trust", self.trust, 0, 1 + math.ulp(1.0))
@@ -155,6 +157,7 @@ _OURS = Recipe(
     epochs=20,
     remembering="proximal",
     balance="prior",
+    stride=1e-3,
     settle=0.03,
     floor=0.02,
 )
@@ -170,15 +173,18 @@ RECIPES: dict[str, Recipe] = {
 
 # For C the row of line: that of tile holds only where no entry of the Fisher exceeds 0.123, and the MLP of
 # this package, with its continuous activation, has larger ones (docs/decisions/0004).
-_DEFAULTS = {"A": "pattern-a/rld", "B": "fashion-mnist/tile/B", "C": "fashion-mnist/line/C"}
+PAPERS = {"A": "pattern-a/rld", "B": "fashion-mnist/tile/B", "C": "fashion-mnist/line/C"}
+OURS = {"A": "unsee/A", "B": "unsee", "C": "unsee"}
 
 
-def recipe_of(name: str | Path | Recipe | None, pattern: Pattern) -> Recipe:
-    """Return a recipe by name or from a file; without a name, the paper's for this pattern."""
+def recipe_of(
+    name: str | Path | Recipe | None, pattern: Pattern, defaults: Mapping[str, str] = OURS
+) -> Recipe:
+    """Return a recipe by name or from a file; without a name, the default for this pattern."""
     if isinstance(name, Recipe):
         return name
     if name is None:
-        return RECIPES[_DEFAULTS[pattern.name]]
+        return RECIPES[defaults[pattern.name]]
     if str(name) in RECIPES:
         return RECIPES[str(name)]
     if Path(name).suffix == ".json":

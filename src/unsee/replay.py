@@ -44,9 +44,9 @@ class Replay:
         assert self.images is not None
         assert self.images.value_range is not None
         low, high = self.images.value_range
-        few = 0 if self.near is None else n // 2
+        few = n // 2 if self.near is not None else 0
         x = stand_ins(self.images.x, n - few, generator, low=low)
-        if few:
+        if self.near is not None and few:
             x = torch.cat([x, shifted(self.near, few, generator, low)])
         x = x.clamp(low, high)
         return (x.round() if self.images.x.dtype == torch.uint8 else x).to(self.images.x.dtype), None

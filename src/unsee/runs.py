@@ -24,6 +24,8 @@ def write_words(folder: Path | str, result: Forgotten, scores: Scores | None) ->
         "threads": torch.get_num_threads(),
         "bit_exact": result.exact,
         "inputs": result.identity,
+        "setting": dict(result.setting),
+        "back_to": result.back_to,
         "model": networks.identity(result.model),
         "trajectory": list(result.trajectory),
         "scores": scores.to_dict() if scores else None,

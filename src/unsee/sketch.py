@@ -9,7 +9,7 @@ a class of few samples nearly shows them. Treat it as you would treat averages o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -46,6 +46,8 @@ class Sketch:
         megabytes: float = MEGABYTES,
     ) -> Self:
         """Return a sketch of nothing that fits samples like these into the budget."""
+        if not (x.is_floating_point() or x.dtype == torch.uint8):
+            raise InputError("numbers or pixels for a sketch", f"{x.dtype}", "leave it out")
         shape = tuple(x.shape[1:])
         for pool in _pools(shape):
             k = _length(shape, pool)
@@ -54,8 +56,10 @@ class Sketch:
         else:
             found = f"{classes} classes of {_length(shape, pool):,} values"
             raise InputError(f"a sketch within {megabytes:g} MB", found, "allow more, or leave it out")
-        zeros = [torch.zeros(classes, *tail, dtype=torch.float64) for tail in ((), (k,), (k, k))]
-        return cls(*zeros, shape, pool, value_range, whole=not x.is_floating_point())
+        counts, sums, products = (
+            torch.zeros(classes, *tail, dtype=torch.float64) for tail in ((), (k,), (k, k))
+        )
+        return cls(counts, sums, products, shape, pool, value_range, whole=not x.is_floating_point())
 
     def add(self, x: Tensor, y: Tensor) -> None:
         """Add samples, in place: only for the pass that takes the sketch."""
@@ -72,9 +76,10 @@ class Sketch:
 
     def subtract(self, part: Self) -> Self:
         """Return the sketch without a part of its data."""
-        if bool((part.counts > self.counts).any()):
+        rest = self._with(part, -1)
+        if bool((rest.counts < 0).any()):
             raise InputError("a part of the sketch's data", "more samples than it has", "check which it is")
-        return self._with(part, -1)
+        return rest
 
     @property
     def classes(self) -> list[int]:
@@ -122,15 +127,15 @@ class Sketch:
         return x.round().to(torch.uint8) if self.whole else x
 
     def _with(self, other: Self, sign: int) -> Self:
-        mine, yours = ((s.shape, s.pool, s.value_range, s.whole, len(s.counts)) for s in (self, other))
+        mine, yours = ({**s.words(), "classes": len(s.counts)} for s in (self, other))
         if mine != yours:
             raise InputError("two sketches of the same kind", f"{mine} and {yours}", "take both alike")
-        moments = [a + sign * b for a, b in zip(self._moments, other._moments, strict=True)]
-        return type(self)(*moments, *mine[:4])
-
-    @property
-    def _moments(self) -> tuple[Tensor, Tensor, Tensor]:
-        return self.counts, self.sums, self.products
+        return replace(
+            self,
+            counts=self.counts + sign * other.counts,
+            sums=self.sums + sign * other.sums,
+            products=self.products + sign * other.products,
+        )
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the moments as they are written: of the symmetric products, one half."""
@@ -150,14 +155,17 @@ class Sketch:
     def from_file(cls, tensors: Mapping[str, Tensor], words: Mapping[str, Any]) -> Self:
         """Build the sketch that `tensors` and `words` describe."""
         sums, half = tensors["sums"], tensors["products"]
-        k = sums.shape[1]
+        counts, shape = tensors["counts"], tuple(int(side) for side in words["shape"])
+        k, pool = sums.shape[1], int(words["pool"])
+        fits = pool in _pools(shape) and k == _length(shape, pool) and len(counts) == len(sums) == len(half)
+        if not (fits and all(bool(torch.isfinite(t).all()) for t in (counts, sums, half))):
+            raise ValueError
         rows, columns = torch.triu_indices(k, k)
         products = torch.empty(len(sums), k, k, dtype=torch.float64)
         products[:, rows, columns] = half
         products[:, columns, rows] = half
         span = words["value_range"] and (float(words["value_range"][0]), float(words["value_range"][1]))
-        shape = tuple(int(side) for side in words["shape"])
-        return cls(tensors["counts"], sums, products, shape, int(words["pool"]), span, bool(words["whole"]))
+        return cls(counts, sums, products, shape, pool, span, bool(words["whole"]))
 
 
 def _pools(shape: tuple[int, ...]) -> list[int]:

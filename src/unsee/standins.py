@@ -34,7 +34,7 @@ def stand_ins(x: Tensor, n: int, generator: np.random.Generator, *, low: float =
 def warped(x: Tensor, generator: np.random.Generator, low: float = 0.0) -> Tensor:
     """Squeeze, stretch and shift each image at random; turn every other one."""
     n = len(x)
-    scale = np.exp(generator.uniform(*np.log(SCALES), (2, n)))
+    scale = np.exp(generator.uniform(math.log(SCALES[0]), math.log(SCALES[1]), (2, n)))
     angle = generator.uniform(-math.pi, math.pi, n) * (generator.random(n) < 0.5)
     shift = generator.uniform(-SHIFT, SHIFT, (2, n))
     rows = [

@@ -23,7 +23,7 @@ from unsee.errors import Diverged, InputError
 from unsee.forgetting import forget
 from unsee.formulation import Request, Validation
 from unsee.memory import Memory, remember
-from unsee.recipe import Recipe, recipe_of
+from unsee.recipe import PAPERS, Recipe, recipe_of
 from unsee.study import Study
 
 # Departs from the paper, which does not state its ranges: these hold all of Table S1 with room on both sides.
@@ -82,7 +82,7 @@ def tune(
     Any number of processes may call this with the same folder: they share the trials. Each may be
     killed; the same call goes on.
     """
-    base = replace(recipe_of(recipe, request.pattern), epochs=budget.epochs)
+    base = replace(recipe_of(recipe, request.pattern, PAPERS), epochs=budget.epochs)
     search = _Search(model, request, memory, validation, base, budget, seed)
     study = Study.open(Path(folder), search.identity(), seed)
     start = {name: float(np.clip(getattr(base, name), d.low, d.high)) for name, d in SPACE.items()}

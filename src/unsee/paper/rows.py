@@ -9,6 +9,7 @@ import numpy as np
 
 from unsee import store
 from unsee.paper.cells import Cell
+from unsee.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Rows:
         if not self.path(cell).exists():
             return {}
         known = store.read_json(self.path(cell))
-        if key is not None and known["key"] != dict(key):
+        if key is not None and _whole(known["key"]) != _whole(key):
             return {}
         return {int(seed): run for seed, run in known["seeds"].items()}
 
@@ -35,6 +36,11 @@ class Rows:
         seeds = self.read(cell, key) | {seed: run}
         words = {"cell": cell.name, "key": dict(key), "seeds": {str(s): seeds[s] for s in sorted(seeds)}}
         store.write_json(self.path(cell), words)
+
+
+def _whole(key: Mapping[str, Any]) -> tuple[str, Recipe]:
+    """Return a key's network and recipe: a field that came later has its default in rows from before."""
+    return key["network"], Recipe.from_dict({name: key[name] for name in key if name != "network"})
 
 
 def curve(runs: dict[int, dict[str, Any]], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

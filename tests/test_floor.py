@@ -1,0 +1,201 @@
+import re
+import warnings
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from unsee import networks
+from unsee.answers import accuracy
+from unsee.descent import Descent
+from unsee.errors import InputError, Interrupted, UnseeWarning
+from unsee.floor import STAND_INS_MAY_LOSE, Floor
+from unsee.forgetting import forget
+from unsee.memory import remember
+from unsee.recipe import RECIPES, Recipe
+from unsee.replay import replay_of
+
+OURS = replace(RECIPES["unsee"], epochs=2, settle=None)
+FREE = replace(OURS, stride=None)  # to go wrong with steps of any length
+
+
+@pytest.fixture(scope="module")
+def recalling(model, four):
+    """A memory with a sketch."""
+    return remember(model, four.pretraining, sketch=32)
+
+
+@pytest.fixture(scope="module")
+def replays(model, four, recalling):
+    request = four.request("B")
+    return {
+        "sketch": replay_of(model, request, recalling.sketch),
+        "stand-ins": replay_of(model, request, None),
+    }
+
+
+def silent(model):
+    """A model of the same shape that always says the same."""
+    quiet = networks.fresh(model, 0)
+    for p in quiet.parameters():
+        nn.init.zeros_(p)
+    return quiet
+
+
+def test_on_validation_it_is_the_accuracy_on_D_r(model, four, replays):
+    for replay in (None, *replays.values()):  # whatever else there is
+        floor = Floor.of(model, Recipe(floor=0.05), replay, four.validation, 0)
+        assert floor.name == "accuracy on D_r^val"
+        before = accuracy(model, four.validation.D_r)
+        assert floor.utility(model) == before
+        assert floor.least == before - 0.05
+        assert floor.utility(silent(model)) == pytest.approx(0, abs=0.2)
+        assert floor.watch() == (floor.utility, floor.least)
+
+
+def test_on_a_sketch_it_is_the_accuracy_on_its_samples(model, replays):
+    floor = Floor.of(model, Recipe(floor=0.02), replays["sketch"], None, 0)
+    assert floor.name == "accuracy on samples of the sketch"
+    assert floor.utility(model) > 0.7
+    assert floor.least == pytest.approx(floor.utility(model) - 0.02)
+    assert floor.utility(silent(model)) < 0.2
+
+
+def test_on_stand_ins_it_is_the_share_answered_as_before(model, replays):
+    floor = Floor.of(model, Recipe(floor=0.02), replays["stand-ins"], None, 0)
+    assert floor.name == "the share of stand-ins answered as before"
+    assert floor.utility(model) == 1
+    assert floor.least == 1 - STAND_INS_MAY_LOSE
+    assert floor.utility(silent(model)) < 0.5
+
+
+@pytest.mark.parametrize("kind", ["sketch", "stand-ins"])
+def test_it_looks_at_the_same_samples_each_time_and_at_others_with_another_seed(model, replays, kind):
+    other = networks.fresh(model, 3)
+    found = [
+        Floor.of(model, Recipe(floor=0.02), replays[kind], None, seed).utility(other) for seed in (0, 0, 1)
+    ]
+    assert found[0] == found[1] != found[2]
+
+
+def test_without_one_in_the_recipe_or_anything_to_measure_there_is_none(model, four, replays):
+    none = [
+        Floor.of(model, Recipe(floor=None), replays["sketch"], four.validation, 0),
+        Floor.of(model, Recipe(floor=0.02), None, None, 0),
+    ]
+    for floor in none:
+        assert (floor.name, floor.utility) == ("", None)
+        assert floor.watch()[0] is None
+
+
+def test_looking_changes_nothing(model, replays):
+    before = networks.identity(model)
+    for replay in replays.values():
+        floor = Floor.of(model, Recipe(floor=0.02), replay, None, 0)
+        floor.utility(model)
+    assert networks.identity(model) == before
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_what_is_said():
+    floor = Floor("accuracy on D_r^val", lambda model: 0.0, 0.8)
+    rows = ({"epoch": 0, "utility": 0.9}, {"epoch": 1, "utility": 0.4567})
+    assert floor.said(Descent(rows, back_to=3)) == (
+        "accuracy on D_r^val came to 0.457, below the floor of 0.800: the state after epoch 3 is kept."
+    )
+    assert floor.said(Descent(rows, back_to=0)).endswith("the old model is kept.")
+
+
+# ---- in forget() --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["D_r^val", "sketch", "stand-ins"])
+def test_a_collapse_is_stopped_and_taken_back_and_said(model, four, recalling, kind):
+    memory = recalling if kind == "sketch" else None
+    validation = four.validation if kind == "D_r^val" else None
+    wild = replace(FREE, lr=1.0, epochs=9)
+    with pytest.warns(
+        UnseeWarning, match=f"{re.escape(kind)}.* below the floor of .*: the old model is kept"
+    ):
+        result = forget(model, four.request("B"), memory, wild, validation=validation)
+    assert len(result.trajectory) == 2  # no nine epochs of it
+    assert result.back_to == 0
+    assert result.trajectory[-1]["utility"] < result.setting["floor"]["least"] - 0.1
+    assert networks.identity(result.model) == networks.identity(model)
+    assert kind in result.setting["floor"]["of"]
+
+
+def test_what_stays_above_it_is_kept_in_silence(model, four, recalling):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = forget(model, four.request("B"), recalling, OURS)
+    assert result.back_to is None
+    assert result.trajectory[-1]["utility"] >= result.setting["floor"]["least"]
+    assert networks.identity(result.model) != networks.identity(model)
+
+
+def test_going_back_gives_the_state_of_that_epoch(model, four, recalling):
+    for lr in (0.01, 0.015, 0.02, 0.03):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnseeWarning)
+            result = forget(model, four.request("B"), None, replace(FREE, lr=lr, epochs=4))
+        if result.back_to:
+            break
+    assert result.back_to >= 1
+    utilities = [row["utility"] for row in result.trajectory]
+    assert utilities[result.back_to] >= 0.7 > utilities[-1]
+    first = forget(model, four.request("B"), None, replace(FREE, lr=lr, epochs=result.back_to))
+    assert networks.identity(first.model) == networks.identity(result.model)
+
+
+def test_without_a_floor_nothing_is_measured(model, four, recalling):
+    result = forget(model, four.request("B"), recalling, replace(OURS, floor=None, epochs=1))
+    assert "utility" not in result.trajectory[0]
+    assert result.setting["floor"] is None
+
+
+def test_an_interrupted_run_ends_in_the_same_bits_and_goes_back_alike(tmp_path, model, four):
+    """Below the floor soon, and collapsed later: the good state has to survive the stop."""
+    recipe = replace(FREE, lr=0.02, epochs=5, floor=0.2, batch_size=20)
+
+    def run(folder, stop=None):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnseeWarning)
+            return forget(
+                model, four.request("B"), None, recipe, folder=folder, stop=stop, validation=four.validation
+            )
+
+    whole = run(tmp_path / "whole")
+    assert whole.back_to is not None
+    assert whole.back_to < len(whole.trajectory) - 1 < 5
+    for after in range(1, 3 * (len(whole.trajectory) - 1)):
+        asked = iter([False] * (after - 1) + [True])
+        with pytest.raises(Interrupted, match=f"a request to stop after {after} "):
+            run(tmp_path / str(after), lambda asked=asked: next(asked))
+        again = run(tmp_path / str(after))
+        assert networks.identity(again.model) == networks.identity(whole.model)
+        assert (again.trajectory, again.back_to) == (whole.trajectory, whole.back_to)
+
+
+def test_going_on_with_another_floor_is_refused(tmp_path, model, four):
+    """Half of a run measured on D_r^val and half on stand-ins would be judged by neither."""
+    asked, words = iter([False, True]), {"folder": tmp_path, "validation": four.validation}
+    with pytest.raises(Interrupted):
+        forget(model, four.request("B"), None, replace(OURS, epochs=4), stop=lambda: next(asked), **words)
+    with pytest.raises(InputError, match="to go on with the run"):
+        forget(model, four.request("B"), None, replace(OURS, epochs=4), folder=tmp_path)
+
+
+def test_an_evaluator_cannot_unfreeze_batchnorm_for_it(four):
+    """The statistics stay frozen, whatever mode an evaluator has left the model in."""
+    net = networks.network("resnet", four.pretraining, width=4, blocks=1)
+    recipe = replace(OURS, floor=0.9, epochs=1, lambda_kl=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnseeWarning)
+        plain = forget(net, four.request("B"), None, recipe)
+        meddled = forget(
+            net, four.request("B"), None, recipe, evaluator=lambda m: {"x": float(m.train() is m)}
+        )
+    assert all(torch.equal(a, b) for a, b in zip(net.buffers(), meddled.model.buffers(), strict=True))
+    assert networks.identity(plain.model) == networks.identity(meddled.model)

@@ -1,0 +1,112 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from unsee.datasets import Dataset
+from unsee.formulation import Request
+from unsee.memory import remember
+from unsee.randomness import stream
+from unsee.replay import Replay, replay_of, targets
+from unsee.sketch import Sketch
+
+
+@pytest.fixture(scope="module")
+def sketch(model, four):
+    return remember(model, four.train.D_r, sketch=32).sketch
+
+
+def test_a_sketch_is_drawn_from_if_there_is_one(model, four, sketch):
+    for pattern in "ABC":
+        replay = replay_of(model, four.request(pattern), sketch)
+        assert (replay.source, replay.images) == ("sketch", None)
+        x, labels = replay.draw(50, stream(0, "x"))
+        expected = sketch.draw(50, stream(0, "x"))
+        assert torch.equal(x, expected[0])
+        assert torch.equal(labels, expected[1])
+        assert 0 not in labels
+
+
+def test_stand_ins_are_made_of_D_f_clean_where_there_is_none(model, four):
+    for pattern, images in (("A", four.train.D_f), ("B", four.train.D_f_clean), ("C", four.train.D_f_clean)):
+        replay = replay_of(model, four.request(pattern), None)
+        assert replay.source == "stand-ins"
+        assert replay.images is images
+        x, labels = replay.draw(64, stream(0, "x"))
+        assert labels is None
+        assert (x.shape, x.dtype) == ((64, 1, 14, 14), torch.uint8)
+
+
+def test_a_sketch_without_a_class_to_draw_is_none(model, four):
+    empty = Sketch.empty(four.train.D_f.x, 10, (0.0, 255.0))
+    assert replay_of(model, four.request("B"), empty).source == "stand-ins"
+
+
+def test_images_that_the_old_model_knows_are_asked_for_as_they_are(model, four, data):
+    """A model that answers the clean images rightly, as in Pattern C of another class."""
+    known = data.train.of_class(9)
+    right = [i for i, x in enumerate(known.x) if int(model(x[None].float()).argmax()) == 9]
+    assert len(right) / len(known) > 0.5
+    replay = replay_of(model, Request("C", four.T(known), known, four.T), None)
+    assert torch.equal(replay.near, known.x[right])
+    assert replay.draw(65, stream(0, "x"))[0].shape == (65, 1, 14, 14)
+    assert replay_of(model, four.request("B"), None).near is None  # it takes T-shirts for something else
+    assert replay_of(model, Request("A", known), None).near is None  # those are to be forgotten
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_are_drawn_too(four, n):
+    """As in the last batch of an epoch."""
+    images = four.train.D_f_clean
+    for near in (None, images.x[:5]):
+        assert Replay(None, images, near).draw(n, stream(0, "x"))[0].shape == (n, 1, 14, 14)
+
+
+@pytest.mark.parametrize("span", [(0.0, 1.0), (-1.0, 1.0)])
+def test_floats_stay_floats_in_their_range(four, span):
+    images = four.train.D_f_clean.rescaled(*span)
+    x, _ = Replay(None, images, images.x[:5]).draw(100, stream(0, "x"))
+    assert x.dtype == torch.float32
+    assert (float(x.min()), float(x.max())) == span
+
+
+def test_what_is_no_image_has_no_stand_ins(model, four):
+    rows = Dataset(four.train.D_f.x.flatten(1), four.train.D_f.y, 10)
+    assert replay_of(model, Request("A", rows), None) is None
+    standardised = Dataset(four.train.D_f.x.float() - 99, four.train.D_f.y, 10)
+    assert standardised.value_range is None
+    assert replay_of(model, Request("A", standardised), None) is None
+
+
+def test_rows_of_numbers_are_replayed_from_a_sketch(four):
+    rows = four.train.D_r.with_(x=four.train.D_r.x.flatten(1)[:, :20].float() - 99, value_range=None)
+    sketch = Sketch.empty(rows.x, 10, None)
+    sketch.add(rows.x, rows.y)
+    net = torch.nn.Linear(20, 10)
+    replay = replay_of(net, Request("A", rows.of_class(1)), sketch)
+    assert replay.draw(8, stream(0, "x"))[0].shape == (8, 20)
+
+
+def test_the_same_stream_gives_the_same_bits(model, four, sketch):
+    for replay in (replay_of(model, four.request("B"), sketch), replay_of(model, four.request("B"), None)):
+        one, again, other = (replay.draw(30, stream(0, "x", step))[0] for step in (0, 0, 1))
+        assert torch.equal(one, again)
+        assert not torch.equal(one, other)
+
+
+def test_targets_mix_old_answers_and_labels():
+    y, labels = torch.tensor([[2.0, 1.0, -1.0], [0.0, 0.0, 9.0]]), torch.tensor([1, 2])
+    old = y.softmax(1)
+    for known, trust in ((None, 0.8), (labels, 0.0)):
+        assert torch.allclose(targets(y, known, trust).exp(), old)
+    half = targets(y, labels, 0.5).exp()
+    assert torch.allclose(half, (old + torch.eye(3)[labels]) / 2, atol=1e-6)
+    sure = targets(y, labels, 1.0)
+    assert torch.isfinite(sure).all()
+    assert torch.allclose(sure.exp(), torch.eye(3)[labels], atol=1e-6)
+
+
+def test_a_replay_cannot_be_changed(sketch):
+    with pytest.raises(AttributeError, match="cannot assign"):
+        Replay(sketch).sketch = None
+    assert replace(Replay(sketch), sketch=None).source == "stand-ins"

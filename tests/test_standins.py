@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+import torch
+
+from unsee.answers import as_input
+from unsee.randomness import stream
+from unsee.standins import GAINS, shifted, stand_ins, warped
+
+
+@pytest.fixture
+def images(four):
+    return four.train.D_f_clean.x
+
+
+def test_they_are_images_like_the_given_ones(images):
+    x = stand_ins(images, 300, stream(0, "x"))
+    assert x.shape == (300, *images.shape[1:])
+    assert x.dtype == torch.float32
+    assert torch.isfinite(x).all()
+    assert float(x.min()) >= 0
+    assert 255 < float(x.max()) <= 255 * GAINS[1]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_colours_oblong_ones_and_few_of_them(n):
+    x = torch.rand(n, 3, 5, 9, generator=torch.Generator().manual_seed(0))
+    for made in (stand_ins(x, 11, stream(0, "x")), shifted(x, 11, stream(0, "x"))):
+        assert made.shape == (11, 3, 5, 9)
+        assert torch.isfinite(made).all()
+    assert stand_ins(x, 1, stream(0, "x")).shape == (1, 3, 5, 9)
+
+
+@pytest.mark.parametrize("make", [stand_ins, shifted])
+def test_the_same_stream_gives_the_same_bits(images, make):
+    one, again, other = (make(images, 40, stream(0, "x", step)) for step in (0, 0, 1))
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+
+
+def test_the_given_images_are_left_alone(images):
+    floats = images.float()
+    before = floats.clone()
+    stand_ins(floats, 50, stream(0, "x"))
+    shifted(floats, 50, stream(0, "x"))
+    warped(floats, stream(0, "x"))
+    assert torch.equal(floats, before)
+
+
+@pytest.mark.parametrize("low", [-1.0, 0.5])
+def test_what_is_empty_has_the_lowest_value(images, low):
+    """The same stand-ins, whatever number stands for black."""
+    floats = images.float() / 255
+    plain, moved = stand_ins(floats, 80, stream(0, "x")), stand_ins(floats + low, 80, stream(0, "x"), low=low)
+    assert torch.allclose(moved, plain + low, atol=1e-5)
+    assert float(moved.min()) == low
+    empty = torch.full((3, 1, 8, 8), low)
+    for made in (stand_ins(empty, 9, stream(0, "x"), low=low), shifted(empty, 9, stream(0, "x"), low)):
+        assert torch.equal(made, torch.full((9, 1, 8, 8), low))
+
+
+def test_they_differ_from_what_they_are_made_of_and_from_each_other(images):
+    x = stand_ins(images, 60, stream(0, "x"))
+    nearest = torch.cdist(x.flatten(1), images.float().flatten(1)).amin(1)
+    assert float(nearest.min()) > 100
+    apart = torch.cdist(x.flatten(1), x.flatten(1)) + 1e9 * torch.eye(60)
+    assert float(apart.min()) > 100
+
+
+def test_most_classes_are_among_the_answers_to_them(model, images):
+    """Though they are made of one class, of which the model has only ever seen samples with tiles."""
+
+    def answered(x):
+        return np.bincount(model(as_input(x, model)).argmax(1), minlength=10)
+
+    assert (answered(images) > 0.02 * len(images)).sum() < 8
+    assert (answered(stand_ins(images, 1000, stream(0, "x"))) > 20).sum() >= 8
+
+
+def test_shifted_ones_stay_near(images):
+    """By at most an eighth of the side, mirrored or not: so is the middle of what they show."""
+    square = torch.zeros(1, 1, 16, 16)
+    square[..., 6:10, 6:10] = 1.0
+    x = shifted(square, 400, stream(0, "x"))
+    place = torch.arange(16.0)
+    rows = (x.sum((1, 3)) * place).sum(1) / x.sum((1, 2, 3))
+    columns = (x.sum((1, 2)) * place).sum(1) / x.sum((1, 2, 3))
+    for middle in (rows, columns):
+        assert 1.7 < float((middle - 7.5).abs().max()) <= 2.01
+    assert torch.allclose(x.sum((1, 2, 3)), torch.tensor(16.0), atol=1e-3)
+
+
+def test_every_other_shifted_one_is_mirrored():
+    ramp = torch.arange(16.0).expand(1, 1, 16, 16)
+    x = shifted(ramp, 400, stream(0, "x"))
+    mirrored = x[:, 0, 8, 4] > x[:, 0, 8, 11]
+    assert 150 < int(mirrored.sum()) < 250
