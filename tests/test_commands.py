@@ -51,7 +51,24 @@ def forget(case, out, *more, pattern="B"):
         "--out",
         out,
     ]
-    return run(*words, "--batch-size", 16, "--lr", "1e-3", "--lambda-kl", "1e3", *more)
+    paper = ("--recipe", f"fashion-mnist/{'tile' if pattern == 'B' else 'line'}/{pattern}")
+    return run(*words, *paper, "--batch-size", 16, "--lr", "1e-3", "--lambda-kl", "1e3", *more)
+
+
+def test_the_default_recipe_with_and_without_a_memory(case, tmp_path, capsys):
+    _, old, four = case
+    assert run("remember", old, *four, "--sketch", 1, "--out", tmp_path / "m.safetensors") == 0
+    words = ("forget", old, *four, "--pattern", "B", "--epochs", 2, "--floor", 0.9, "--batch-size", 32)
+    assert run(*words, "--out", tmp_path / "none") in (0, 1)
+    assert "memory: none; T = tile; replayed: stand-ins (with T on: beyond" in _joined(capsys)
+    assert run(*words, "--memory", tmp_path / "m.safetensors", "--out", tmp_path / "sketch") in (0, 1)
+    assert "memory: Fisher and sketch; T = tile; replayed: sketch" in _joined(capsys)
+    setting = json.loads((tmp_path / "sketch" / "run.json").read_text())["setting"]
+    assert setting["floor"]["of"] == "accuracy on D_r^val"
+
+
+def _joined(capsys):
+    return " ".join(capsys.readouterr().out.split())
 
 
 def test_the_whole_way(case, tmp_path, capsys):
@@ -113,6 +130,7 @@ def folders(tmp_path_factory, data):
     return root, sets
 
 
+@pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")
 def test_sets_of_ones_own_as_image_folders(folders, tmp_path, capsys):
     root, sets = folders
     old = root / "old" / "model.safetensors"
@@ -126,6 +144,7 @@ def test_sets_of_ones_own_as_image_folders(folders, tmp_path, capsys):
     assert list(found["D_f"]["by_class"]) == ["Dress"]
 
 
+@pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")
 def test_labels_of_ones_own_sets_are_the_models(folders, tmp_path, capsys):
     """D_f alone names one class; it must not become class 0."""
     root, _ = folders
@@ -204,6 +223,7 @@ def test_T_without_a_class_and_other_slips(case, tmp_path, capsys):
         run("train", *four, "--out", "")
 
 
+@pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")
 def test_what_can_be_judged_is_judged(case, folders, tmp_path, capsys):
     """Without T there is no D_r,extra; D_r still has its say."""
     root, sets = folders

@@ -228,7 +228,7 @@ def test_without_a_sketch_the_level_is_how_unsure_the_old_model_is(exact, four, 
 def test_a_class_to_be_forgotten_is_never_the_wanted_answer(exact, four):
     recipe = replace(RECIPES["unsee/A"], lambda_kl=0.0)
     loss = loss_of(exact, four.request("A"), recipe)
-    wanted = loss._wanted(torch.zeros(4, 10), None).exp()
+    wanted = loss._wanted(torch.zeros(4, 10), None).softmax(1)
     assert torch.allclose(wanted[:, 1:], torch.tensor(1 / 9))
     assert not wanted[:, 0].any()
     B = loss_of(exact, four.request("B"), SHORT)
@@ -239,7 +239,7 @@ def test_nor_is_it_where_a_sketch_still_holds_the_class(exact, four):
     """With fisher_over = D, D_f's share of the sketch is not taken out."""
     recipe = replace(RECIPES["unsee/A"], lambda_kl=0.0, fisher_over="D")
     loss = loss_of(exact, four.request("A"), recipe, remember(exact[1], four.pretraining, sketch=32))
-    wanted = loss._wanted(torch.zeros(2, 10), torch.tensor([0, 3])).exp()
+    wanted = loss._wanted(torch.zeros(2, 10), torch.tensor([0, 3])).softmax(1)
     assert float(wanted[:, 0].max()) < 0.01
 
 
@@ -261,7 +261,7 @@ def test_it_forgets_a_backdoor_with_a_sketch_and_without_any_memory(model, four,
     for memory in (recalling, None):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnseeWarning)  # of a floor that was reached
-            result = forget(model, four.request("B"), memory, replace(OURS, epochs=6, lr=6e-3))
+            result = forget(model, four.request("B"), memory, replace(OURS, epochs=4, lr=6e-3))
         after = evaluator(four)(result.model)
         assert before["D_r_extra"] < 0.1 < 0.4 < after["D_r_extra"]
         assert before["D_f_clean"] < 0.1 < 0.5 < after["D_f_clean"]
@@ -275,7 +275,7 @@ def test_a_class_is_forgotten_with_our_recipe_for_A(model, four, recalling):
     for memory in (recalling, None):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnseeWarning)
-            recipe = replace(RECIPES["unsee/A"], epochs=6, lr=0.01)
+            recipe = replace(RECIPES["unsee/A"], epochs=4, lr=0.01)
             result = forget(model, four.request("A"), memory, recipe)
         assert evaluator(four)(model)["D_f"] > 0.9
         assert evaluator(four)(result.model)["D_f"] < 0.5
@@ -295,18 +295,24 @@ def test_every_forgetting_term_runs(model, four, recalling, name, recipe):
     row = result.trajectory[1]
     assert ("L_f" in row) == (name != "none")
     assert "L_c" in row
-    assert ("L_h" in row) == (recipe is SHORT and name in PAIRED)
+    assert ("L_h" in row) == (recipe is SHORT)
     assert ("L_s" in row) == (recipe is SHORT)
     assert all(math.isfinite(value) for value in row.values())
 
 
-@pytest.mark.parametrize("name", ["rld", "rnd", "delete", "ascent", "twin", "invariance"])
+@pytest.mark.parametrize("name", ["rld", "rnd", "delete", "ascent"])
 @pytest.mark.parametrize("recipe", ["pattern-a/rld", "unsee/A"])
 def test_forgetting_terms_in_pattern_A(model, four, recalling, name, recipe):
     recipe = replace(RECIPES[recipe], forgetting=name, epochs=1, lr=1e-3, lambda_kl=10.0, settle=None)
     result = forget(model, four.request("A"), recalling, replace(recipe, floor=None))
     assert math.isfinite(result.trajectory[1]["L_f"])
     assert networks.identity(result.model) != networks.identity(model)
+
+
+@pytest.mark.parametrize("name", PAIRED)
+def test_pairs_need_D_f_clean(model, four, name):
+    with pytest.raises(InputError, match=f"D_f,clean for L_f = {name}, found Pattern A"):
+        forget(model, four.request("A"), None, replace(RECIPES["unsee/A"], forgetting=name))
 
 
 def test_the_forgetting_terms_differ_from_each_other(exact, four):

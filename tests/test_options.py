@@ -4,6 +4,7 @@ import pytest
 
 from unsee.errors import UsageError
 from unsee.options import four_from, recipe_from
+from unsee.recipe import PAPERS
 
 
 def words(**given):
@@ -33,6 +34,7 @@ def test_options_that_do_not_fit(given, message):
 
 def test_what_is_changed_in_a_recipe_is_in_its_name():
     recipe = recipe_from(words(lr=0.5, epochs=3))
-    assert (recipe.lr, recipe.epochs, recipe.lambda_f) == (0.5, 3, 1.73782)
-    assert recipe.name == "fashion-mnist/tile/B, lr = 0.5, epochs = 3"
-    assert recipe_from(words()).name == "fashion-mnist/tile/B"
+    assert (recipe.lr, recipe.epochs, recipe.lambda_f) == (0.5, 3, 0.3)
+    assert recipe.name == "unsee, lr = 0.5, epochs = 3"
+    assert recipe_from(words()).name == "unsee"
+    assert recipe_from(words(), PAPERS).name == "fashion-mnist/tile/B"

@@ -5,7 +5,7 @@ import pytest
 
 from unsee.errors import InputError, UsageError
 from unsee.formulation import TABLE_1
-from unsee.recipe import RECIPES, Recipe, recipe_of
+from unsee.recipe import PAPERS, RECIPES, Recipe, recipe_of
 
 
 def test_table_s1_is_complete():
@@ -27,8 +27,9 @@ def test_pattern_a_is_as_the_paper_sets_it():
 
 def test_recipes_by_name_file_and_default(tmp_path):
     B = TABLE_1["B"]
-    assert recipe_of(None, B).name == "fashion-mnist/tile/B"
-    assert recipe_of(None, TABLE_1["A"]).name == "pattern-a/rld"
+    assert recipe_of(None, B).name == "unsee"
+    assert recipe_of(None, TABLE_1["A"]).name == "unsee/A"
+    assert recipe_of(None, TABLE_1["A"], PAPERS).name == "pattern-a/rld"
     assert recipe_of("truncation", B).forgetting == "truncation"
     mine = Recipe("mine", lr=0.1)
     mine.save(tmp_path / "r.json")
@@ -49,7 +50,7 @@ def test_recipes_by_name_file_and_default(tmp_path):
         ({"momentum": True}, "found True"),
         ({"epochs": 0}, "a whole number of at least 1 as epochs"),
         ({"batch_size": 1.5}, "as batch_size, found 1.5"),
-        ({"forgetting": "amnesia"}, "one of rld, rnd, none, truncation"),
+        ({"forgetting": "amnesia"}, "one of rld, rnd, twin, invariance, delete, ascent, none, truncation"),
         ({"labels": "some"}, "one of others, all"),
         ({"fisher_over": "D_f"}, "one of D_r, D"),
     ],
@@ -67,8 +68,8 @@ def test_a_recipe_that_is_no_object(tmp_path):
     assert Recipe.from_dict(asdict(RECIPES["truncation"])) == RECIPES["truncation"]
 
 
-def test_the_default_of_C_is_one_that_holds_with_our_activation():
+def test_the_papers_recipe_for_C_is_one_that_holds_with_our_activation():
     """SGD with momentum on R is stable where lr lambda_KL max(F) < 1 + momentum; F reaches about 0.26."""
     for pattern in "BC":
-        recipe = recipe_of(None, TABLE_1[pattern])
+        recipe = recipe_of(None, TABLE_1[pattern], PAPERS)
         assert recipe.lr * recipe.lambda_kl * 0.3 < 1 + recipe.momentum

@@ -99,6 +99,13 @@ def test_made_twins_have_the_label_of_D_f(data):
     assert set(clean.y.tolist()) == {1}
 
 
+def test_made_twins_of_a_leakage_in_several_classes_have_their_own_labels(data):
+    """In Pattern C the labels of D_f are the true ones."""
+    clean = data.train.subset(range(50, 70))
+    twins = twins_of(Request("C", tile()(clean), shuffled(clean), tile()))
+    assert torch.equal(twins.D_f.y, shuffled(clean).y)
+
+
 def test_without_pairs_and_T_there_are_none_and_it_is_said(four):
     for clean in (shuffled(four.train.D_f_clean), four.train.D_f_clean.subset(range(20))):
         request = Request("B", four.train.D_f, clean)

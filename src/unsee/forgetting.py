@@ -68,6 +68,8 @@ def forget(
     recipe = recipe_of(recipe, request.pattern)
     classes = _check(model, request, memory, recipe)
     identity = _identity(model, request, memory, recipe, seed)
+    if recipe.floor is not None:  # it decides where the run ends
+        identity["D_r_val"] = validation.D_r.fingerprint if validation else None
     if recipe.forgetting == "truncation":
         label = int(request.D_f.y[0])
         return Forgotten(Truncated(copy.deepcopy(model).eval(), label), (), recipe, identity)
@@ -75,7 +77,7 @@ def forget(
     device = torch.device(device or home)
     new, old = (copy.deepcopy(model).eval().to(device) for _ in range(2))
     kept = _over(old, request, memory, recipe)
-    twins = twins_of(request) if recipe.forgetting in PAIRED else None
+    twins = twins_of(request) if recipe.forgetting in PAIRED or recipe.lambda_h else None
     replay = replay_of(old, request, kept.sketch if kept else None) if recipe.lambda_s else None
     plan = _plan(recipe, request, twins)
     loss = Loss(new, old, request, recipe, plan, kept, twins, replay, classes, seed)
@@ -144,6 +146,9 @@ def _check(model: nn.Module, request: Request, memory: Memory | None, recipe: Re
         raise InputError(f"a memory for lambda_KL = {recipe.lambda_kl:g}", "none", "take one with `remember`")
     if memory is not None:
         memory.check(model)
+    if recipe.forgetting in PAIRED and request.D_f_clean is None:
+        found = f"Pattern {request.pattern.name}"
+        raise InputError(f"D_f,clean for L_f = {recipe.forgetting}", found, "use delete, rld or rnd")
     if (recipe.forgetting == "none" or recipe.lambda_f == 0) and (
         recipe.lambda_c == 0 or request.D_f_clean is None
     ):

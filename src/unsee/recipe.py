@@ -60,7 +60,7 @@ class Recipe:
     """prior: L_c counts by the share of the classes that D_f,clean has, on D_f's twins too, and only as far
     as it lies above the level of the memory, so that no class swallows its neighbours."""
     stride: float | None = None
-    """The longest step, as a share of the length of theta_old; None: as long as the gradient makes it."""
+    """The longest step, before momentum, as a share of theta_old's length; None: as the gradient makes it."""
     settle: float | None = None
     """End when an epoch lowers L by less than this share, `epochs` at the most; None: all epochs."""
     floor: float | None = None
@@ -72,9 +72,9 @@ class Recipe:
         _one_of("fisher_over", self.fisher_over, FISHER_OVER)
         _one_of("remembering", self.remembering, REMEMBERING)
         _one_of("balance", self.balance, BALANCE)
-        for name in ("stride", "settle", "floor"):
+        for name, least in (("stride", math.ulp(0.0)), ("settle", 0), ("floor", 0)):
             if getattr(self, name) is not None:
-                _number(name, getattr(self, name), 0, 1)
+                _number(name, getattr(self, name), least, 1)
         _number("trust", self.trust, 0, 1 + math.ulp(1.0))
         for name in ("lambda_c", "lambda_f", "lambda_kl", "lambda_h", "lambda_s"):
             _number(name, getattr(self, name), 0, math.inf)

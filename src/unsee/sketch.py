@@ -88,6 +88,8 @@ class Sketch:
 
     def draw(self, n: int, generator: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Draw samples and their labels: classes uniformly, of each the Gaussian of its moments."""
+        if not self.classes:
+            raise InputError("a class of two samples in the sketch", "none", "take it of more data")
         labels = np.asarray(self.classes)[generator.integers(len(self.classes), size=n)]
         z = torch.as_tensor(generator.standard_normal((n, DIRECTIONS)), dtype=torch.float32)
         code = torch.empty(n, self.sums.shape[1])

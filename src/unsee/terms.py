@@ -116,5 +116,6 @@ def proximal_(
     strength, where a gradient step would overshoot as soon as a > 2.
     """
     for p, old, f in zip(theta, theta_old, fisher, strict=True):
-        a = f * strength
-        p.lerp_(old, (a / (1 + a)).nan_to_num_(nan=1.0))  # inf / inf: all the way back
+        # Where F is 0 nothing holds theta, however great the strength; where a overflows, all of it does.
+        a = (f * strength).nan_to_num_(nan=0.0)
+        p.lerp_(old, a / (1 + a))

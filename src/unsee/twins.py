@@ -37,8 +37,10 @@ def twins_of(request: Request) -> Twins | None:
             _say("T was not given: a map of each pixel, fitted to the pairs of D_f and D_f,clean, is used.")
         return Twins(D_f, clean, T)
     if T is not None:
-        marked = T(clean)
-        return Twins(marked.with_(y=D_f.y[:1].expand(len(marked)).clone(), name=D_f.name), clean, T)
+        # One label in all of D_f may be an attacker's; several are those of the images themselves.
+        one = len(D_f.y.unique()) == 1
+        y = D_f.y[:1].expand(len(clean)).clone() if one else clean.y
+        return Twins(T(clean).with_(y=y, name=D_f.name), clean, T)
     _say("D_f and D_f,clean are no pairs and T is not known: random labels (RLD) take the place of twins.")
     return None
 
@@ -48,7 +50,7 @@ def fitted(clean: Tensor, marked: Tensor) -> Transform | None:
 
     Serves what replaces, adds or mixes in the same pixels everywhere: tiles, patches, blended images.
     """
-    if clean.ndim < 2 or not (clean.is_floating_point() or clean.dtype == torch.uint8):
+    if clean.ndim < 2 or len(clean) < 2 or not (clean.is_floating_point() or clean.dtype == torch.uint8):
         return None
     x, y = clean.float(), marked.float()
     changed = (y - x).abs().amax(0) > 0
