@@ -14,6 +14,7 @@ README = (ROOT / "README.md").read_text()
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")  # of the floor: two epochs are few
 def test_the_readmes_commands_and_python_run_in_order(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     commands = re.search(r"```bash\n(.*?)```", README, re.DOTALL)[1].splitlines()
