@@ -127,8 +127,10 @@ def page() -> None:
     extras = [f"D_r_extra, {name}" for name in ("moved", "dimmed", "resized")]
     columns = [*SETS, *extras, "least B", "least C"]
     text = ["# Beyond the paper: Fashion-MNIST, MLP, class 0", __doc__.strip(), ""]
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    for axes, T in zip(figure.subplots(1, 2, sharey=True), TS, strict=True):
+    there = [T for T in TS if rows_of(T, "pretrained")]
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    panels = figure.subplots(1, len(there), sharey=True, squeeze=False)[0]
+    for axes, T in zip(panels, there, strict=True):
         text += [f"## {T}", "", "| | " + " | ".join(columns) + " | runs |", "|---" * (len(columns) + 2) + "|"]
         ways = [way for way in ("pretrained", *WAYS, *SCRATCH) if rows_of(T, way)]
         for place, way in enumerate(ways):
@@ -145,7 +147,7 @@ def page() -> None:
                 axes.barh(
                     place + 0.2 * shift - 0.3, mean, 0.2, color=color, label=name if not place else None
                 )
-        before = rows_of(T, "pretrained")[0]["D_r"] if rows_of(T, "pretrained") else 0
+        before = rows_of(T, "pretrained")[0]["D_r"]
         axes.axvline(before - 0.02, color="black", lw=0.8, ls=":")
         axes.set(yticks=range(len(ways)), yticklabels=ways, xlim=(0, 1), xlabel="accuracy (test)", title=T)
         axes.spines[["top", "right"]].set_visible(False)
