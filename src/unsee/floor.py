@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from unsee.answers import accuracy, as_input, evaluating
+from unsee.answers import accuracy, answers, guesses
+from unsee.datasets import Dataset
 from unsee.descent import Descent
 from unsee.formulation import Validation
 from unsee.randomness import stream
@@ -38,19 +39,18 @@ class Floor:
         """Return the floor that a recipe sets, measured on what there is to measure it on."""
         if recipe.floor is None or not (validation or replay):
             return cls()
+        may_lose = recipe.floor
         if validation:
-            D_r = validation.D_r
-            before = accuracy(old, D_r)
-            return cls("accuracy on D_r^val", lambda model: accuracy(model, D_r), before - recipe.floor)
-        assert replay is not None
-        x, labels = replay.draw(SAMPLES, stream(seed, "floor"))
-        if labels is not None:
-            before = _share(old, x, labels)
+            name, data = "accuracy on D_r^val", validation.D_r
+        else:
+            assert replay is not None
+            x, labels = replay.draw(SAMPLES, stream(seed, "floor"))
             name = "accuracy on samples of the sketch"
-            return cls(name, lambda model: _share(model, x, labels), before - recipe.floor)
-        then = _guesses(old, x)
-        name = "the share of stand-ins answered as before"
-        return cls(name, lambda model: _share(model, x, then), 1 - STAND_INS_MAY_LOSE)
+            data = Dataset(x, torch.zeros(len(x), dtype=torch.long) if labels is None else labels)
+            if labels is None:
+                name, may_lose = "the share of stand-ins answered as before", STAND_INS_MAY_LOSE
+                data = data.with_(y=guesses(answers(old, data)))
+        return cls(name, lambda model: accuracy(model, data), accuracy(old, data) - may_lose)
 
     def watch(self) -> tuple[Callable[[nn.Module], float] | None, float]:
         """Return what the descent has to look at."""
@@ -61,13 +61,3 @@ class Floor:
         found = done.rows[-1]["utility"]
         kept = f"the state after epoch {done.back_to} is kept" if done.back_to else "the old model is kept"
         return f"{self.name} came to {found:.3f}, below the floor of {self.least:.3f}: {kept}."
-
-
-def _share(model: nn.Module, x: Tensor, labels: Tensor) -> float:
-    return float((_guesses(model, x) == labels).double().mean())
-
-
-@torch.no_grad()
-def _guesses(model: nn.Module, x: Tensor) -> Tensor:
-    with evaluating(model):
-        return torch.cat([model(as_input(part, model)).argmax(1).cpu() for part in x.split(500)])

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from unsee import networks, replay, terms
-from unsee.answers import as_input, reading
+from unsee.answers import answers, as_input, reading
 from unsee.datasets import Dataset
 from unsee.descent import Plan
 from unsee.formulation import Request
 from unsee.memory import Memory
 from unsee.randomness import cycle, stream
-from unsee.recipe import PAIRED, Recipe
+from unsee.recipe import Recipe
 from unsee.replay import Replay
 from unsee.transforms import Transform
 from unsee.twins import Twins
@@ -51,7 +51,10 @@ class Loss:
         self.fisher = [fisher[name].to(p.device, p.dtype) for name, p in named.items()] if fisher else []
         if self.recipe.forgetting == "rnd":
             self.eta = networks.fresh(self.model, self.seed).eval().to(self.theta[0])
-        own = set(self.request.D_f.y.tolist()) if self.recipe.labels == "others" else set()
+        classes = self.request.D_f.y.unique()
+        own = classes.tolist() if self.recipe.labels == "others" else []
+        forgets_a_class = self.request.pattern.name == "A" and len(classes) == 1
+        self.gone = classes.to(self.theta[0].device) if forgets_a_class else None
         others = [label for label in range(self.classes) if label not in own]
         self.labels = others or list(range(self.classes))
         self.length = float(nn.utils.get_total_norm(self.theta_old))
@@ -172,11 +175,10 @@ class Loss:
 
     def _forgetting(self, x: Tensor, y: Parts, y_old: Parts, labels: Tensor, step: int) -> Tensor:
         kind, bad = self.recipe.forgetting, y["bad"]
-        if kind in PAIRED and self.twins:
-            invariant = kind == "invariance"
-            return (
-                terms.invariance(bad, y["clean"]) if invariant else terms.masked(bad, y_old["clean"], labels)
-            )
+        if kind == "invariance" and self.twins:
+            return terms.invariance(bad, y["clean"])
+        if kind == "twin" and self.twins:
+            return terms.masked(bad, y_old["clean"], labels)
         if kind == "delete":
             return terms.masked(bad, y_old["bad"], labels)
         if kind == "ascent":
@@ -191,9 +193,7 @@ class Loss:
     def _wanted(self, y_old: Tensor, labels: Tensor | None) -> Tensor:
         """Return how replayed samples are to be answered; of a class that is to be forgotten, not at all."""
         wanted = replay.targets(y_old, labels, self.recipe.trust)
-        if self.request.pattern.name == "A" and len(set(self.request.D_f.y.tolist())) == 1:
-            return wanted.index_fill(1, self.request.D_f.y[:1].to(wanted.device), -1e4)
-        return wanted
+        return wanted if self.gone is None else wanted.index_fill(1, self.gone, -1e4)
 
     def _balance(self) -> tuple[float, float]:
         """Return the weight of L_c and the level below which it has nothing to gain.
@@ -206,10 +206,6 @@ class Loss:
             return recipe.lambda_c, 0.0
         level = self.memory.level() if self.memory and self.memory.sketch else None
         share = len(set(clean.y.tolist())) / self.classes
-        return recipe.lambda_c * share, _entropy(self.old, clean) if level is None else level
-
-
-@torch.no_grad()
-def _entropy(model: nn.Module, data: Dataset) -> float:
-    parts = [model(as_input(x, model)).log_softmax(1) for x in data.x.split(1000)]
-    return float(torch.cat([-(y.exp() * y).sum(1) for y in parts]).mean())
+        if level is None:
+            level = float(torch.special.entr(answers(self.old, clean)).sum(1).mean())
+        return recipe.lambda_c * share, level

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unsee.answers import as_input, guesses
+from unsee.answers import answers, guesses
 from unsee.datasets import Dataset
 from unsee.formulation import Request
 from unsee.sketch import Sketch
@@ -61,7 +61,7 @@ def replay_of(old: nn.Module, request: Request, sketch: Sketch | None) -> Replay
         return None
     if request.pattern.name == "A":
         return Replay(None, images)
-    right = _right(old, images)
+    right = guesses(answers(old, images)) == images.y
     return Replay(None, images, images.x[right] if right.double().mean() >= KNOWN else None)
 
 
@@ -74,9 +74,3 @@ def targets(y_old: Tensor, labels: Tensor | None, trust: float) -> Tensor:
         return F.log_softmax(y_old, 1)
     p = (1 - trust) * y_old.softmax(1) + trust * F.one_hot(labels.to(y_old.device), y_old.shape[1])
     return p.clamp_min(1e-8).log()
-
-
-@torch.no_grad()
-def _right(old: nn.Module, data: Dataset) -> Tensor:
-    parts = [guesses(old(as_input(x, old)).softmax(1)).cpu() for x in data.x.split(1000)]
-    return torch.cat(parts) == data.y
