@@ -89,6 +89,20 @@ def test_the_whole_way(case, tmp_path, capsys):
     assert run("evaluate", new, *four, "--class", "1") == 0
 
 
+def test_to_forget_again_keeps_the_lineage(case, tmp_path, capsys):
+    folder, _, four = case
+    assert forget(case, tmp_path / "first", "--epochs", 1) in (0, 1)
+    assert "Lineage: 1 request since" in _joined(capsys)
+    first = tmp_path / "first" / "model.safetensors"
+    words = ("forget", first, *four[:2], "--class", 3, "--pattern", "A", "--out", tmp_path / "second")
+    assert run(*words, "--memory", folder / "memory.safetensors") == 3
+    assert "give the memory of the run that made this model" in " ".join(capsys.readouterr().err.split())
+    after = tmp_path / "first" / "memory-after.safetensors"
+    # Some of class 3 was held out for validation then, and no memory holds it.
+    assert run(*words, "--memory", after, "--epochs", 1, "--fisher-over", "D") in (0, 1)
+    assert "Lineage: 2 requests since" in _joined(capsys)
+
+
 def test_an_arrow_not_met_is_exit_code_1_and_a_wide_margin_0(case, tmp_path):
     assert forget(case, tmp_path / "a", "--epochs", 1, "--json") == 1
     assert forget(case, tmp_path / "b", "--epochs", 1, "--json", "--margin", 1) == 0

@@ -21,7 +21,7 @@ LAYERS = [
     *("transforms", "formulation", "twins"),
     *("rules", "fisher", "sketch", "memory"),
     *("terms", "recipe", "standins", "replay"),
-    *("checkpoint", "descent", "training", "loss", "floor", "forgetting"),
+    *("checkpoint", "descent", "training", "loss", "floor", "lineage", "forgetting"),
     *("scores", "evaluation"),
     *("study", "tuning"),
     *("report.figures", "runs", "demo"),

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unsee import demo as demonstration
-from unsee import forgetting, networks, sources, store, training, tuning
+from unsee import forgetting, lineage, networks, sources, store, training, tuning
 from unsee import memory as remembering
 from unsee.errors import Diverged, InputError, UsageError
 from unsee.evaluation import evaluate as judge
@@ -25,7 +25,7 @@ from unsee.paper import experiments
 from unsee.paper.running import QUICK, Scale
 from unsee.recipe import PAPERS
 from unsee.report import figures
-from unsee.runs import write_run, write_words
+from unsee.runs import write_model, write_run, write_words
 from unsee.scores import Scores
 
 
@@ -141,6 +141,7 @@ def forget(a: argparse.Namespace) -> int:
                 recipe,
                 seed=a.seed,
                 validation=four.validation,
+                lineage=lineage.beside(a.model, model),
                 device=networks.device_of(a.device),
                 folder=a.out,
                 evaluator=evaluator(four),
@@ -151,7 +152,7 @@ def forget(a: argparse.Namespace) -> int:
         write_run(a.out, error.last_good, None)
         sys.stderr.write(f"unsee: the last good state is in {path}\n")
         raise
-    networks.save(result.model, path)  # before judging, so that whatever fails there, it is not lost
+    write_model(a.out, result)  # before judging, so that whatever fails there, it is not lost
     scores = judge(result.model, four, judged, old=model, margin=a.margin, ceiling=a.ceiling)
     _tell(a, write_words(a.out, result, scores), scores, str(path))
     _tell_unjudged(pattern, scores)
@@ -261,6 +262,9 @@ def _tell(a: argparse.Namespace, words: dict[str, Any], scores: Scores | None, p
         console.print(f"Recipe: {words['inputs']['recipe']['name']}", markup=False)
     if setting := words.get("setting"):
         console.print(_leaned_on(setting), markup=False)
+    if generations := words.get("lineage"):
+        said = lineage.drift([lineage.Generation.from_dict(entry) for entry in generations])
+        console.print(f"Lineage: {said}", markup=False)
     if path:
         console.print(f"Written: {path}", markup=False)
 

@@ -10,13 +10,15 @@ from typing import Any
 import torch
 from torch import nn
 
+from unsee import lineage as ancestry
 from unsee import networks
 from unsee.answers import accuracy, check_fit
 from unsee.checkpoint import Checkpoints
-from unsee.descent import Plan, Row, Watch, descend
+from unsee.descent import Descent, Plan, Row, Watch, descend
 from unsee.errors import Diverged, InputError, UnseeWarning
 from unsee.floor import Floor
 from unsee.formulation import Request, Validation
+from unsee.lineage import Generation
 from unsee.loss import Loss
 from unsee.memory import Memory, remember
 from unsee.networks import Truncated
@@ -40,6 +42,10 @@ class Forgotten:
     """The epoch gone back to, where the last of all fell below the floor."""
     setting: Mapping[str, Any] = field(default_factory=dict)
     """What forgetting could lean on: which memory, twins, T, replayed samples, and which floor."""
+    memory: Memory | None = None
+    """The memory as it holds for the new model, to forget again with: D_f's share is out of it."""
+    lineage: tuple[Generation, ...] = ()
+    """The requests that led to the new model, this one last."""
 
 
 def forget(
@@ -50,6 +56,7 @@ def forget(
     *,
     seed: int = 0,
     validation: Validation | None = None,
+    lineage: tuple[Generation, ...] = (),
     device: torch.device | str | None = None,
     folder: Path | str | None = None,
     checkpoint_seconds: float = 30.0,
@@ -64,15 +71,17 @@ def forget(
     With a `folder` the same call goes on after a kill and ends in the same bits. `validation` and
     `evaluator` (see `unsee.evaluator`) add accuracies to the trajectory; neither ever gives a gradient.
     BatchNorm statistics stay frozen and dropout stays off: D_f alone would spoil the statistics.
+
+    To forget again: `forget(first.model, another_request, first.memory, lineage=first.lineage)`.
     """
     recipe = recipe_of(recipe, request.pattern)
     classes = _check(model, request, memory, recipe)
+    ancestry.check(lineage, model)
     identity = _identity(model, request, memory, recipe, seed)
     if recipe.floor is not None:  # it decides where the run ends
         identity["D_r_val"] = validation.D_r.fingerprint if validation else None
     if recipe.forgetting == "truncation":
-        label = int(request.D_f.y[0])
-        return Forgotten(Truncated(copy.deepcopy(model).eval(), label), (), recipe, identity)
+        return _truncated(model, request, recipe, identity, lineage)
     home = next(model.parameters()).device
     device = torch.device(device or home)
     new, old = (copy.deepcopy(model).eval().to(device) for _ in range(2))
@@ -91,8 +100,50 @@ def forget(
         raise
     if done.back_to is not None:
         warnings.warn(floor.said(done), UnseeWarning, stacklevel=2)
-    setting = _setting(memory, loss, floor)
-    return Forgotten(new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting)
+    ended = (*lineage, _generation(new, old, request, identity, floor, done))
+    after, setting = kept.of(new) if kept else None, _setting(memory, loss, floor)
+    return Forgotten(
+        new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting, after, ended
+    )
+
+
+def _truncated(
+    model: nn.Module,
+    request: Request,
+    recipe: Recipe,
+    identity: dict[str, Any],
+    lineage: tuple[Generation, ...],
+) -> Forgotten:
+    """Return the model without the output of D_f's class: the one way that trains nothing."""
+    new = Truncated(copy.deepcopy(model).eval(), int(request.D_f.y[0]))
+    ended = (*lineage, _generation(new, model, request, identity))
+    return Forgotten(new, (), recipe, identity, lineage=ended)
+
+
+def _generation(
+    new: nn.Module,
+    old: nn.Module,
+    request: Request,
+    identity: dict[str, Any],
+    floor: Floor = Floor(),  # noqa: B008
+    done: Descent = Descent(()),  # noqa: B008
+) -> Generation:
+    """Return what this request adds to the model's lineage."""
+    measured: dict[str, Any] = {}
+    if floor.utility:
+        last = done.rows[-1] if done.back_to is None else done.rows[done.back_to]
+        measured = {"measured": floor.name, "before": done.rows[0]["utility"], "after": last["utility"]}
+    return Generation(
+        identity["model"],
+        networks.identity(new),
+        request.pattern.name,
+        identity["D_f"],
+        len(request.D_f),
+        identity["recipe"]["name"],
+        identity["seed"],
+        ancestry.distance(new, old),
+        **measured,
+    )
 
 
 def _setting(memory: Memory | None, loss: Loss, floor: Floor) -> dict[str, Any]:

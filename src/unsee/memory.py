@@ -6,7 +6,7 @@ F over D minus F over D_f *is* F over D_r, although nobody knew D_f when the mem
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,7 +36,8 @@ class Memory:
 
     `samples` is a hash of each sample, by which a part is known to be one; `model` is the hash of
     theta_old; `data` lists what went in (+) and what was taken out (-). `loss` is the sum of the samples'
-    losses, unknown to memories of before; `sketch` is there if it was asked for.
+    losses, unknown to memories of before; `sketch` is there if it was asked for. Where `model` is one that
+    forgetting made, `taken_of` is the one before it, whose Fisher this still is.
     """
 
     sums: Mapping[str, Tensor]
@@ -45,6 +46,7 @@ class Memory:
     data: tuple[str, ...]
     loss: float | None = None
     sketch: Sketch | None = None
+    taken_of: str | None = None
 
     def __post_init__(self) -> None:
         if self.n < 1:
@@ -80,7 +82,8 @@ class Memory:
         samples = torch.cat([self.samples, other.samples])
         sketch = self.sketch.merge(other.sketch) if self.sketch and other.sketch else None
         loss = None if self.loss is None or other.loss is None else self.loss + other.loss
-        return type(self)(sums, samples, self.model, self.data + other.data, loss, sketch)
+        taken_of = self.taken_of or other.taken_of
+        return type(self)(sums, samples, self.model, self.data + other.data, loss, sketch, taken_of)
 
     def subtract(self, part: "Memory") -> Self:
         """Return the memory without a part of its data: F(D) - F(D_f) = F(D_r)."""
@@ -90,7 +93,8 @@ class Memory:
         for name, values in self.sums.items():
             rest = values - part.sums[name]
             rounding = _OF_ENTRY * values + max(_OF_TENSOR * float(values.max()), _OF_ALL * top)
-            if bool((rest < -rounding).any()):
+            # Taken of the model before, it need not hold all of a part's share as the present one has it.
+            if self.taken_of is None and bool((rest < -rounding).any()):
                 found = f"one whose share of {name} exceeds the whole"
                 raise InputError("a part of this memory's data", found, "subtract only what was remembered")
             sums[name] = rest.clamp_min(0)
@@ -98,7 +102,12 @@ class Memory:
         out = tuple(signs[entry[0]] + entry[1:] for entry in part.data)
         sketch = self.sketch.subtract(part.sketch) if self.sketch and part.sketch else None
         loss = None if self.loss is None or part.loss is None else self.loss - part.loss
-        return type(self)(sums, samples, self.model, self.data + out, loss, sketch)
+        return type(self)(sums, samples, self.model, self.data + out, loss, sketch, self.taken_of)
+
+    def of(self, model: nn.Module) -> Self:
+        """Return this memory as that of a model which forgetting has made, to forget again with."""
+        new = identity(model)
+        return self if new == self.model else replace(self, model=new, taken_of=self.taken_of or self.model)
 
     def check(self, model: nn.Module) -> None:
         """Refuse a model other than the one this memory was taken of."""
@@ -114,7 +123,8 @@ class Memory:
             raise InputError("a memory of this model", "; ".join(wrong[:3]), "take it anew with `remember`")
         if identity(model) != self.model:
             found = f"one of a model with other weights ({self.model[:12]})"
-            raise InputError(f"a memory of this model ({identity(model)[:12]})", found, "take it anew")
+            do = "give the memory of the run that made this model, or take it anew"
+            raise InputError(f"a memory of this model ({identity(model)[:12]})", found, do)
 
     @property
     def id(self) -> str:
@@ -132,6 +142,7 @@ class Memory:
             "data": list(self.data),
             "definition": DEFINITION,
             "loss": self.loss,
+            "taken_of": self.taken_of,
         }
         if self.sketch:
             about["sketch"] = self.sketch.words()
@@ -151,9 +162,8 @@ class Memory:
             words = memory.get("sketch")
             sketch = Sketch.from_file(store.under("sketch/", tensors), words) if words else None
             data = tuple(memory["data"])
-            return cls(
-                store.under("fisher/", tensors), samples, memory["model"], data, memory.get("loss"), sketch
-            )
+            sums, loss, taken_of = store.under("fisher/", tensors), memory.get("loss"), memory.get("taken_of")
+            return cls(sums, samples, memory["model"], data, loss, sketch, taken_of)
         except (KeyError, TypeError, ValueError, IndexError, RuntimeError):
             raise InputError(
                 f"a memory at {path}", "something else", "take one with `unsee remember`"

@@ -11,9 +11,16 @@ from unsee.scores import Scores
 
 
 def write_run(folder: Path | str, result: Forgotten, scores: Scores | None) -> dict[str, Any]:
-    """Write `model.safetensors` and `run.json`; return what the latter says."""
-    networks.save(result.model, Path(folder) / "model.safetensors")
+    """Write `model.safetensors`, `memory-after.safetensors` and `run.json`; return what the latter says."""
+    write_model(folder, result)
     return write_words(folder, result, scores)
+
+
+def write_model(folder: Path | str, result: Forgotten) -> None:
+    """Write the new model, and the memory to forget again with, if there is one."""
+    networks.save(result.model, Path(folder) / "model.safetensors")
+    if result.memory:
+        result.memory.save(Path(folder) / "memory-after.safetensors")
 
 
 def write_words(folder: Path | str, result: Forgotten, scores: Scores | None) -> dict[str, Any]:
@@ -26,6 +33,7 @@ def write_words(folder: Path | str, result: Forgotten, scores: Scores | None) ->
         "inputs": result.identity,
         "setting": dict(result.setting),
         "back_to": result.back_to,
+        "lineage": [generation.to_dict() for generation in result.lineage],
         "model": networks.identity(result.model),
         "trajectory": list(result.trajectory),
         "scores": scores.to_dict() if scores else None,

@@ -1,0 +1,92 @@
+"""Lineage: the requests that a model has been through, one after the other, and what each has cost it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+from torch import nn
+
+from unsee import store
+from unsee.errors import InputError
+from unsee.networks import identity
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One request: from which model to which (hashes), on what, and how far the model moved.
+
+    `moved` is |theta - theta_before| / |theta_before|. `before` and `after` are what `measured` names, the
+    measure of the floor, where the run had one.
+    """
+
+    model_before: str
+    model_after: str
+    pattern: str
+    D_f: str
+    n: int
+    recipe: str
+    seed: int
+    moved: float
+    measured: str | None = None
+    before: float | None = None
+    after: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain words for a JSON file."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, words: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote; words of later versions are left out."""
+        return cls(**{field.name: words[field.name] for field in fields(cls) if field.name in words})
+
+
+def distance(new: nn.Module, old: nn.Module) -> float:
+    """Return |theta - theta_old| / |theta_old|, over all parameters."""
+    pairs = zip(new.parameters(), old.parameters(), strict=True)
+    moved, whole = zip(
+        *((float((p - q).detach().square().sum()), float(q.detach().square().sum())) for p, q in pairs),
+        strict=True,
+    )
+    return (sum(moved) / sum(whole)) ** 0.5 if sum(whole) else 0.0
+
+
+def check(lineage: Sequence[Generation], model: nn.Module) -> None:
+    """Refuse a lineage that does not lead to this model."""
+    chain = [g.model_after for g in lineage[:-1]], [g.model_before for g in lineage[1:]]
+    if chain[0] != chain[1] or (lineage and lineage[-1].model_after != identity(model)):
+        found = f"one that ends at {lineage[-1].model_after[:12]}"
+        do = "give the lineage of the run that made this model, or none"
+        raise InputError(f"a lineage that leads to this model ({identity(model)[:12]})", found, do)
+
+
+def beside(path: Path | str, model: nn.Module) -> tuple[Generation, ...]:
+    """Return the lineage in the run.json beside a model's file, if that run made this very model."""
+    words = Path(path).parent / "run.json"
+    if not words.exists():
+        return ()
+    run = store.read_json(words)
+    try:
+        lineage = tuple(Generation.from_dict(entry) for entry in run.get("lineage", ()))
+        check(lineage, model)
+    except (AttributeError, TypeError, InputError):
+        return ()
+    return lineage
+
+
+def drift(lineage: Sequence[Generation]) -> str:
+    """Say what all requests together have done to the model.
+
+    >>> first = Generation("a" * 64, "b" * 64, "B", "f", 100, "unsee", 0, 0.01, "accuracy", 0.88, 0.87)
+    >>> second = Generation("b" * 64, "c" * 64, "A", "f", 100, "unsee/A", 0, 0.02, "accuracy", 0.87, 0.86)
+    >>> drift([first, second])
+    '2 requests since aaaaaaaaaaaa: moved by 1.00 %, 2.00 % of its length; accuracy 0.880 → 0.870 → 0.860'
+    """
+    moves = ", ".join(f"{100 * g.moved:.2f} %" for g in lineage)
+    times = "1 request" if len(lineage) == 1 else f"{len(lineage)} requests"
+    said = f"{times} since {lineage[0].model_before[:12]}: moved by {moves} of its length"
+    if lineage[0].measured and all(g.measured == lineage[0].measured for g in lineage):
+        values = " → ".join(f"{value:.3f}" for value in (lineage[0].before, *(g.after for g in lineage)))
+        said += f"; {lineage[0].measured} {values}"
+    return said

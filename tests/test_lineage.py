@@ -1,0 +1,107 @@
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from unsee import networks
+from unsee.errors import InputError
+from unsee.forgetting import forget
+from unsee.formulation import Request
+from unsee.lineage import Generation, beside, check, distance, drift
+from unsee.memory import Memory, remember
+from unsee.recipe import RECIPES
+from unsee.runs import write_run
+
+QUICK = {"epochs": 2, "batch_size": 32, "floor": 0.9}
+
+
+@pytest.fixture(scope="module")
+def twice(model, four):
+    """The tiles of class 0 forgotten, and then class 3, which only the first memory ever saw."""
+    memory = remember(model, four.pretraining, sketch=1)
+    first = forget(model, four.request("B"), memory, replace(RECIPES["unsee"], **QUICK))
+    D_r = four.train.D_r
+    another = Request("A", D_r.subset(torch.nonzero(D_r.y == 3).flatten()))
+    recipe = replace(RECIPES["unsee/A"], **QUICK)
+    second = forget(first.model, another, first.memory, recipe, lineage=first.lineage)
+    return first, second, another
+
+
+def test_a_second_request_keeps_the_lineage(model, twice):
+    first, second, another = twice
+    assert [g.pattern for g in second.lineage] == ["B", "A"]
+    assert second.lineage[0] == first.lineage[0]
+    assert second.lineage[0].model_before == networks.identity(model)
+    assert second.lineage[1].model_before == networks.identity(first.model)
+    assert second.lineage[1].model_after == networks.identity(second.model)
+    assert second.lineage[1].moved == distance(second.model, first.model) > 0
+    assert second.lineage[1].n == len(another.D_f)
+    last = second.trajectory[-1 if second.back_to is None else second.back_to]["utility"]
+    assert second.lineage[1].after == last
+
+
+def test_the_memory_goes_along_and_loses_what_was_forgotten(model, four, twice):
+    first, second, another = twice
+    assert first.memory.n == len(four.pretraining) - len(four.train.D_f)
+    assert second.memory.n == first.memory.n - len(another.D_f)
+    assert first.memory.taken_of == second.memory.taken_of == networks.identity(model)
+    assert 3 in first.memory.sketch.classes
+    assert 3 not in second.memory.sketch.classes
+    second.memory.check(second.model)
+    with pytest.raises(InputError, match="the memory of the run that made this model"):
+        first.memory.check(second.model)
+    with pytest.raises(InputError, match="samples that are not in it"):
+        forget(second.model, another, second.memory, replace(RECIPES["unsee/A"], **QUICK))
+
+
+def test_a_memory_that_went_along_survives_its_file(twice, tmp_path):
+    memory = twice[1].memory
+    memory.save(tmp_path / "memory.safetensors")
+    assert Memory.load(tmp_path / "memory.safetensors").taken_of == memory.taken_of
+    assert memory.of(twice[1].model) is memory
+
+
+def test_a_lineage_of_another_model_is_refused(model, four, twice):
+    first, second, _ = twice
+    check((), model)
+    check(second.lineage, second.model)
+    with pytest.raises(InputError, match="a lineage that leads to this model"):
+        forget(model, four.request("B"), lineage=first.lineage)
+    with pytest.raises(InputError, match="a lineage that leads to this model"):
+        check((second.lineage[1], second.lineage[1]), second.model)
+
+
+def test_the_lineage_is_found_beside_the_model(model, twice, tmp_path):
+    _, second, _ = twice
+    write_run(tmp_path, second, None)
+    path = tmp_path / "model.safetensors"
+    assert beside(path, networks.load(path)) == second.lineage
+    assert beside(path, model) == ()
+    assert beside(tmp_path / "elsewhere" / "model.safetensors", model) == ()
+    Memory.load(tmp_path / "memory-after.safetensors").check(networks.load(path))
+    for wrong in ([], {"lineage": 3}, {"lineage": [3]}, {"lineage": [{"moved": 1}]}):
+        (tmp_path / "run.json").write_text(json.dumps(wrong))
+        assert beside(path, second.model) == ()
+
+
+def test_words_of_a_later_version_are_left_out(twice):
+    words = twice[1].lineage[0].to_dict()
+    assert Generation.from_dict({**words, "later": 1}) == twice[1].lineage[0]
+
+
+def test_drift_says_only_what_was_measured_alike(twice):
+    generation = twice[1].lineage[0]
+    other = replace(generation, measured="something else")
+    assert generation.measured in drift([generation])
+    assert generation.measured not in drift([generation, other])
+    assert drift([replace(generation, measured=None)]).startswith("1 request since")
+
+
+def test_distance():
+    one, two = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    with torch.no_grad():
+        for p, value in ((one.weight, 3.0), (one.bias, 0.0), (two.weight, 3.3), (two.bias, 0.0)):
+            p.fill_(value)
+    assert distance(two, one) == pytest.approx(0.1)
+    assert distance(one, one) == 0
