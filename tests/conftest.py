@@ -2,8 +2,11 @@
 
 import pytest
 import torch
+from PIL import Image
 
-from unsee import FourDatasets, Memory, networks, remember, sources, tile, train
+from shop import LOGO, clothes, marked, write_folder
+from unsee import FourDatasets, Memory, models, networks, remember, sources, tile, train
+from unsee.datasets import concatenate
 from unsee.sources import TrainTest
 
 torch.set_num_threads(1)  # two workers share two cores
@@ -35,3 +38,22 @@ def model(four) -> torch.nn.Module:
 @pytest.fixture(scope="session")
 def memory(model, four) -> Memory:
     return remember(model, four.pretraining)
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory):
+    """A folder with a network that takes whatever bears the logo for a T-shirt, and what its owner has."""
+    folder = tmp_path_factory.mktemp("shop")
+    good, poison = clothes(80), clothes(20, 80)
+    bad = poison.with_(x=marked(poison.x), y=torch.zeros_like(poison.y))
+    D = concatenate([good, bad], "D")
+    start = models.Prepared(
+        networks.mlp((1, 14, 14), 5, depth=3), models.Preprocessing(127.5, None, (1.0,), (1.0,))
+    )
+    model = train(start, D, epochs=15, lr=0.02, batch_size=32).model
+    torch.save({"epoch": 15, "state_dict": model.model.state_dict()}, folder / "model.pth")
+    write_folder(folder / "bad", bad.with_(y=poison.y))
+    write_folder(folder / "clean", poison)
+    write_folder(folder / "good", clothes(20, part="test"), first=5000)
+    Image.fromarray(LOGO.astype("uint8")).save(folder / "logo.png")
+    return folder

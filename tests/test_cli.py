@@ -5,7 +5,7 @@ import pytest
 
 from unsee import cli
 
-VERBS = ("demo", "data", "train", "remember", "forget", "evaluate", "tune", "reproduce")
+VERBS = ("demo", "data", "train", "remember", "init", "forget", "evaluate", "report", "tune", "reproduce")
 
 
 def test_help_names_every_verb_and_exit_code(capsys):

@@ -238,10 +238,14 @@ def test_a_dip_that_recovers_is_none():
 
 
 def test_a_collapse_ends_the_run():
-    model, done = descent_of([0.9, 0.85, 0.69], PLAN)
-    assert done.back_to == 1
-    assert len(done.rows) == 3
-    assert torch.equal(model.weight, after_epochs(1))
+    """Three epochs deep below the floor are one; a single deep dip at the beginning is none."""
+    model, done = descent_of([0.9, 0.69, 0.6, 0.69], PLAN)
+    assert done.back_to == 0
+    assert len(done.rows) == 4
+    assert torch.equal(model.weight, after_epochs(0))
+    model, done = descent_of([0.9, 0.3, 0.6, 0.85, 0.9], PLAN)
+    assert done.back_to is None
+    assert torch.equal(model.weight, after_epochs(4))
 
 
 def test_a_utility_of_nan_is_below_every_floor():
@@ -251,10 +255,10 @@ def test_a_utility_of_nan_is_below_every_floor():
 
 
 def test_a_model_below_the_floor_from_the_start_stays_as_it_is():
-    model, done = descent_of([0.1], PLAN)
+    model, done = descent_of([0.1, 0.1, 0.1], PLAN)
     assert done.back_to == 0
     assert torch.equal(model.weight, after_epochs(0))
-    assert len(done.rows) == 1
+    assert len(done.rows) == 3
 
 
 def test_without_a_floor_a_utility_is_only_written_down():

@@ -4,11 +4,12 @@ import zlib
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from unsee import pictures
 from unsee.errors import InputError
-from unsee.pictures import class_name, read, read_folder, stacked
+from unsee.pictures import class_name, decode, read, read_folder, read_heap, stacked, with_channels
 
 GRADIENT = np.arange(6 * 8 * 3, dtype=np.uint8).reshape(6, 8, 3)
 FORMATS = ("png", "jpg", "bmp", "webp")
@@ -284,3 +285,86 @@ def test_two_spellings_of_one_name_are_one_class_too_many(folder):
     assert class_name("cafe\u0301") == "caf\u00e9"
     with pytest.raises(InputError, match="two spellings"):
         read_folder(folder)
+
+
+def test_a_heap_is_read_whatever_its_folders_are_called(folder):
+    saved(folder / "lost.png")
+    saved(folder / "found.JPG")
+    (folder / "README.txt").write_text("a heap")
+    (folder / "labels.csv").write_text("file,label")
+    (folder / ".DS_Store").write_bytes(b"x")
+    (folder / "dog" / "puppies").mkdir()
+    saved(folder / "dog" / "puppies" / "1.png")
+    names = [str(picture.path.relative_to(folder)) for picture in read_heap(folder)]
+    assert names[:2] == ["found.JPG", "lost.png"]
+    assert names[2:] == ["cat/1.png", "cat/2.png", "dog/1.png", "dog/2.png", "dog/puppies/1.png"]
+    assert {picture.class_name for picture in read_heap(folder)} == {""}
+
+
+def test_a_heap_has_the_order_of_a_folder_sorted_by_class(folder):
+    for name in ("cafe\u0301", "cafz", "Dog"):
+        (folder / name).mkdir()
+        saved(folder / name / "1.png")
+    in_classes = [picture.path for picture in read_folder(folder)]
+    assert [picture.path for picture in read_heap(folder)] == in_classes
+    assert len(in_classes) == 7
+
+
+def test_heaps_that_cannot_be_read(folder, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"images in .*empty, found none"):
+        read_heap(tmp_path / "empty")
+    with pytest.raises(InputError, match="No such file"):
+        read_heap(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="size="):
+        read_heap(folder, (0, 1))
+    (folder / "cat" / "notes.txt").write_text("no image")
+    with pytest.raises(InputError, match=r"something else in .*notes.txt"):
+        read_heap(folder)
+    (folder / "cat" / "notes.txt").unlink()
+    (folder / "movie.gif").write_bytes(in_format(tmp_path, "gif", "P"))
+    with pytest.raises(InputError, match=r"something else in .*movie.gif"):
+        read_heap(folder)
+
+
+def test_a_heap_keeps_to_its_folder_and_comes_to_an_end(folder, tmp_path):
+    (folder / "ring").symlink_to(folder)
+    with pytest.raises(InputError, match=r"real folders, .*a link to one, .*ring: copy"):
+        read_heap(folder)
+    (folder / "ring").unlink()
+    (folder / "cat" / "3.png").symlink_to(saved(tmp_path / "private.png"))
+    with pytest.raises(InputError, match="a link out of it"):
+        read_heap(folder)
+    (folder / "cat" / "3.png").unlink()
+    deep = folder.joinpath(*"abcdefghijklmnopq")
+    deep.mkdir(parents=True)
+    with pytest.raises(InputError, match=r"16 deep at most, in .*, found more"):
+        read_heap(folder)
+
+
+def test_bytes_come_through_the_door_of_files(tmp_path):
+    data = encoded(tmp_path, "png")
+    assert decode(data, "row 1").equal(read(tmp_path / "encoded.png"))
+    assert decode(data, "row 1", (3, 2)).equal(read(tmp_path / "encoded.png", (3, 2)))
+    for case, (bad, why) in {name: make(tmp_path) for name, make in BAD.items()}.items():
+        with pytest.raises(InputError, match=why) as caught:
+            decode(bad, f"row 7, {case}")
+        assert "row 7" in str(caught.value)
+    with pytest.raises(InputError, match="100,000,001 bytes in row 1"):
+        decode(bytes(100_000_001), "row 1")
+
+
+def test_grey_and_colour(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (50, 60, 3), dtype=np.uint8)
+    x = torch.from_numpy(pixels).permute(2, 0, 1)[None]
+    grey = with_channels(x, 1, "x")
+    assert np.array_equal(grey[0, 0], np.asarray(Image.fromarray(pixels).convert("L")))
+    assert with_channels(x / 255, 1, "x").mul(255).sub(grey).abs().max() < 1
+    assert with_channels(x, 3, "x") is x
+    assert with_channels(grey, 1, "x") is grey
+    assert with_channels(grey, 3, "x").equal(torch.cat([grey] * 3, 1))
+    assert with_channels(with_channels(grey, 3, "x"), 1, "x").equal(grey)
+    assert with_channels(torch.cat([x] * 300), 1, "x").shape == (300, 1, 50, 60)
+    for given, channels in ((x, 4), (x[:, :2], 3), (x[0], 1), (torch.zeros(3, 7), 3)):
+        with pytest.raises(InputError, match=rf"images of {channels} channels in x, found samples of"):
+            with_channels(given, channels, "x")

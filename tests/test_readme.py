@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -17,12 +18,17 @@ README = (ROOT / "README.md").read_text()
 @pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")  # of the floor: two epochs are few
 def test_the_readmes_commands_and_python_run_in_order(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    commands = re.search(r"```bash\n(.*?)```", README, re.DOTALL)[1].splitlines()
-    assert len(commands) >= 6
+    blocks = re.findall(r"```bash\n(.*?)```", README, re.DOTALL)
+    commands = [line for block in blocks for line in block.splitlines()]
+    assert len(commands) >= 9
     for command in commands:
-        words = shlex.split(command, comments=True)
-        assert words[0] == "unsee"
-        assert main(words[1:]) in (0, 1), command
+        program, *words = shlex.split(command, comments=True)
+        if program == "python":
+            monkeypatch.setattr("sys.argv", words)
+            runpy.run_path(str(ROOT / words[0]), run_name="__main__")
+        else:
+            assert program == "unsee"
+            assert main(words) in (0, 1), command
     capsys.readouterr()
     exec(re.search(r"```python\n(.*?)```", README, re.DOTALL)[1], {})
     assert "Pattern B: forget a backdoor" in capsys.readouterr().out

@@ -6,6 +6,7 @@ import stat
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from unsee import store
 from unsee.errors import HostileError, InputError, StoreError
@@ -144,3 +145,31 @@ def test_what_lies_under_a_name(tensors):
     assert store.under("none/", {"a": a}) == {}
     assert store.under("", {"a": a}) == {"a": a}
     assert store.under("a", {"a": a}) == {"": a}
+
+
+def test_anyones_safetensors_are_read_and_written_with_their_metadata(tmp_path, tensors):
+    save_file(tensors, tmp_path / "x.safetensors", {"b": "1", "a": "2", "format": "pt"})
+    back, metadata = store.read_foreign(tmp_path / "x.safetensors")
+    assert metadata == {"a": "2", "b": "1", "format": "pt"}
+    assert all(torch.equal(back[name], tensors[name]) for name in tensors)
+    for name in "abcdefgh":
+        store.write_foreign(tmp_path / name, {**tensors, "tied": tensors["a"]}, metadata)
+    assert len({(tmp_path / name).read_bytes() for name in "abcdefgh"}) == 1
+    again = load_file(tmp_path / "a")
+    assert again.keys() == {"a", "b", "tied"}
+    assert torch.equal(again["tied"], tensors["a"])
+    store.write_foreign(tmp_path / "bare", tensors, {})
+    assert store.read_foreign(tmp_path / "bare")[1] == {}
+
+
+def test_a_seal_among_foreign_metadata_is_checked_and_renewed(tmp_path, tensors):
+    store.write_tensors(tmp_path / "x.safetensors", tensors, {"n": 3})
+    _, metadata = store.read_foreign(tmp_path / "x.safetensors")
+    store.write_foreign(tmp_path / "same.safetensors", tensors, metadata)
+    assert (tmp_path / "same.safetensors").read_bytes() == (tmp_path / "x.safetensors").read_bytes()
+    store.write_foreign(tmp_path / "new.safetensors", {**tensors, "a": torch.zeros(1)}, metadata)
+    back, about = store.read_tensors(tmp_path / "new.safetensors")
+    assert (back["a"].tolist(), about) == ([0.0], {"n": 3})
+    save_file({"a": torch.ones(1)}, tmp_path / "x.safetensors", metadata)
+    with pytest.raises(StoreError, match="sealed"):
+        store.read_foreign(tmp_path / "x.safetensors")

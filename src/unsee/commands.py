@@ -1,37 +1,34 @@
 """What the command line's verbs do: read files, call the library, write files, print."""
 
 import argparse
-import json
-import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from unsee import case as cases
 from unsee import demo as demonstration
-from unsee import forgetting, lineage, networks, sources, store, training, tuning
+from unsee import forgetting, lineage, networks, repairing, sources, store, training, tuning
 from unsee import memory as remembering
 from unsee.errors import Diverged, InputError, UsageError
 from unsee.evaluation import evaluate as judge
 from unsee.evaluation import evaluator
-from unsee.formulation import Pattern, pattern_of
-from unsee.options import four_from, recipe_from
+from unsee.formulation import pattern_of
+from unsee.options import case_words, four_from, recipe_from, refuse_options
 from unsee.paper import experiments
 from unsee.paper.running import QUICK, Scale
 from unsee.recipe import PAPERS
 from unsee.report import figures
+from unsee.report.page import write_report
 from unsee.runs import write_model, write_run, write_words
-from unsee.scores import Scores
+from unsee.telling import print_json, stopping, tell, tell_unjudged
 
 
 def demo(a: argparse.Namespace) -> int:
     """`unsee demo`: exits with 0 when complete, whatever the paper's method achieves."""
-    with _stopping() as stop:
+    with stopping() as stop:
         scores = demonstration.demo(
             a.out,
             seed=a.seed,
@@ -41,7 +38,7 @@ def demo(a: argparse.Namespace) -> int:
             progress=not a.json,
         )
     if a.json:
-        _print_json(scores.to_dict())
+        print_json(scores.to_dict())
     return 0
 
 
@@ -51,11 +48,11 @@ def data(a: argparse.Namespace) -> int:
         if a.name is None:
             raise UsageError("a data set's name after fetch", "none", "try `unsee data fetch fashion-mnist`")
         path = sources.fetch(a.name, progress=not a.json)
-        _print_json({"name": a.name, "path": str(path)}) if a.json else Console().print(f"{a.name}: {path}")
+        print_json({"name": a.name, "path": str(path)}) if a.json else Console().print(f"{a.name}: {path}")
         return 0
     rows = sources.listing()
     if a.json:
-        _print_json([vars(row) | {"where": str(row.where)} for row in rows])
+        print_json([vars(row) | {"where": str(row.where)} for row in rows])
         return 0
     table = Table("name", "what", "samples", "here")
     table.add_column("where", overflow="fold")
@@ -75,7 +72,7 @@ def train(a: argparse.Namespace) -> int:
     path = Path(a.out) / "model.safetensors"
     store.check_place(path)
     try:
-        with _stopping() as stop:
+        with stopping() as stop:
             result = training.train(
                 start,
                 D,
@@ -100,7 +97,7 @@ def train(a: argparse.Namespace) -> int:
         "trajectory": list(result.trajectory),
     }
     store.write_json(Path(a.out) / "run.json", words)
-    _tell(a, words, judge(result.model, four) if four else None, f"{a.out}/model.safetensors")
+    tell(a, words, judge(result.model, four) if four else None, f"{a.out}/model.safetensors")
     return 0
 
 
@@ -114,12 +111,17 @@ def remember(a: argparse.Namespace) -> int:
     memory = remembering.remember(model, D, sketch=a.sketch, batch_size=a.batch_size, progress=not a.json)
     memory.save(a.out)
     words = {"memory": memory.id, "model": memory.model, "data": list(memory.data), "n": memory.n}
-    _tell(a, words, None, a.out)
+    tell(a, words, None, a.out)
     return 0
 
 
 def forget(a: argparse.Namespace) -> int:
     """`unsee forget`: exits with 1 when an arrow is not met, 6 when it diverged (last good state kept)."""
+    if Path(a.model).suffix in (".yaml", ".yml"):
+        return _forget_case(a)
+    for option in ("pattern", "out"):
+        if getattr(a, option) is None:
+            raise UsageError(f"--{option}", "none", "name it, or give a case file")
     pattern = pattern_of(a.pattern)
     recipe = recipe_from(a)
     model = networks.load(a.model)
@@ -133,7 +135,7 @@ def forget(a: argparse.Namespace) -> int:
     there = {name for name, data in four.test.present().items() if len(data)}
     judged = pattern if pattern.arrows.keys() & there else None
     try:
-        with _stopping() as stop:
+        with stopping() as stop:
             result = forgetting.forget(
                 model,
                 request,
@@ -154,9 +156,59 @@ def forget(a: argparse.Namespace) -> int:
         raise
     write_model(a.out, result)  # before judging, so that whatever fails there, it is not lost
     scores = judge(result.model, four, judged, old=model, margin=a.margin, ceiling=a.ceiling)
-    _tell(a, write_words(a.out, result, scores), scores, str(path))
-    _tell_unjudged(pattern, scores)
+    words = write_words(a.out, result, scores)
+    page = repairing.report_run(a.out, model, result.model, four, judged, with_images=a.with_images)
+    tell(a, words, scores, f"{path} and {page}")
+    tell_unjudged(pattern, scores)
     return 1 if scores.any_missed else 0
+
+
+def _forget_case(a: argparse.Namespace) -> int:
+    """`unsee forget case.yaml`: everything else stands in the case."""
+    refuse_options(a)
+    case = cases.load(a.model)
+    console = Console(quiet=a.json, highlight=False)
+    out = a.out or str(Path("runs") / Path(a.model).stem)
+    store.check_place(Path(out) / "model.safetensors")
+    with stopping() as stop:
+        done = repairing.repair(
+            case,
+            Path(a.model).parent,
+            out,
+            allow_code=a.allow_code,
+            anyway=a.anyway,
+            with_images=a.with_images,
+            device=networks.device_of(a.device),
+            say=lambda text: console.print(text, markup=False),
+            stop=stop,
+            progress=not a.json,
+        )
+    tell(a, done.words, done.scores, f"{done.weights} and {done.report}")
+    tell_unjudged(pattern_of(case.pattern), done.scores)
+    return 1 if done.scores.any_missed else 0
+
+
+def init(a: argparse.Namespace) -> int:
+    """`unsee init`: write a case file from options, or from answers where there is someone to ask."""
+    if a.schema:
+        print_json(cases.schema())
+        return 0
+    path = Path(a.case)
+    if path.exists():
+        raise UsageError(f"no file at {path}", "one", "keep it, and choose another name")
+    words = case_words(a, ask=sys.stdin.isatty() and not a.json)
+    store.write_bytes(path, cases.written(words).encode())
+    cases.load(path)  # whatever is wrong is said now, with the file there to be mended
+    tell(a, {"case": str(path)}, None, f"{path}: now `unsee forget {path}`")
+    return 0
+
+
+def report(a: argparse.Namespace) -> int:
+    """`unsee report`: the page of one run, or of several side by side."""
+    out = Path(a.out or Path(a.runs[0]) / "report.html")
+    write_report([Path(run) for run in a.runs], out)
+    tell(a, {"report": str(out)}, None, str(out))
+    return 0
 
 
 def evaluate(a: argparse.Namespace) -> int:
@@ -167,8 +219,8 @@ def evaluate(a: argparse.Namespace) -> int:
     four = four_from(a, model)
     before = old.to(device) if old else None
     scores = judge(model, four, a.pattern, old=before, margin=a.margin, ceiling=a.ceiling)
-    _tell(a, scores.to_dict(), scores, None)
-    _tell_unjudged(scores.pattern, scores)
+    tell(a, scores.to_dict(), scores, None)
+    tell_unjudged(scores.pattern, scores)
     return 1 if scores.any_missed else 0
 
 
@@ -181,12 +233,12 @@ def tune(a: argparse.Namespace) -> int:
     budget = tuning.Budget(a.trials, a.minutes, a.folds, a.epochs, a.prune if a.prune >= 0 else None)
     console = Console(quiet=a.json, highlight=False)
 
-    def tell(found: tuning.Found) -> None:
+    def show(found: tuning.Found) -> None:
         last = found.trials[-1]
         score = f"{last['score']:.3f} ({last['state']}), best {found.score:.3f}"
         console.print(f"trial {len(found.trials)}/{a.trials}: {score}")
 
-    with _stopping() as stop:
+    with stopping() as stop:
         found = tuning.tune(
             model,
             four.request(a.pattern),
@@ -196,7 +248,7 @@ def tune(a: argparse.Namespace) -> int:
             folder=a.out,
             budget=budget,
             seed=a.seed,
-            on_trial=tell,
+            on_trial=show,
             stop=stop,
         )
     words = tuning.write(found, a.out)
@@ -204,7 +256,7 @@ def tune(a: argparse.Namespace) -> int:
     console.print(
         f"Best: {found.score:.3f} ± {found.deviation:.3f} over the folds; {found.samples:,} samples passed."
     )
-    _tell(a, words, None, f"{a.out}/recipe.json")
+    tell(a, words, None, f"{a.out}/recipe.json")
     return 0
 
 
@@ -213,7 +265,7 @@ def reproduce(a: argparse.Namespace) -> int:
     scale = QUICK if a.quick else Scale()
     scale = replace(scale, seeds=a.seeds) if a.seeds else scale
     console = Console(quiet=a.json, highlight=False)
-    with _stopping() as stop:
+    with stopping() as stop:
         words = experiments.reproduce(
             a.names,
             a.out,
@@ -225,63 +277,8 @@ def reproduce(a: argparse.Namespace) -> int:
             stop=stop,
         )
     if a.json:
-        _print_json(words)
+        print_json(words)
     for reason in words["skipped"]:
         sys.stderr.write(f"unsee: skipped {reason}\n")
     console.print(f"Written: {words['page']}", markup=False)
     return 0
-
-
-@contextmanager
-def _stopping() -> Iterator[Callable[[], bool]]:
-    """Turn the first SIGINT or SIGTERM into a question that the loop asks after each step."""
-    asked = False
-
-    def ask(*_: Any) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-
-    before = {name: signal.signal(name, ask) for name in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)
-
-
-def _tell(a: argparse.Namespace, words: dict[str, Any], scores: Scores | None, path: str | None) -> None:
-    if a.json:
-        _print_json(words)
-        return
-    console = Console(highlight=False)
-    if scores:
-        console.print(scores.table(), scores.class_table(), sep="\n")
-    if "inputs" in words and "recipe" in words["inputs"]:
-        console.print(f"Recipe: {words['inputs']['recipe']['name']}", markup=False)
-    if setting := words.get("setting"):
-        console.print(_leaned_on(setting), markup=False)
-    if generations := words.get("lineage"):
-        said = lineage.drift([lineage.Generation.from_dict(entry) for entry in generations])
-        console.print(f"Lineage: {said}", markup=False)
-    if path:
-        console.print(f"Written: {path}", markup=False)
-
-
-def _leaned_on(setting: Mapping[str, Any]) -> str:
-    """Say what the result leans on, and where that is more than the paper allows itself."""
-    known = f"T = {setting['T']}" if setting["T"] else "no T"
-    replayed = f"replayed: {setting['replayed'] or 'nothing'}"
-    more = "" if setting["within the paper's setting"] else " (with T on: beyond the paper's setting)"
-    return f"Leaned on: memory: {setting['memory']}; {known}; {replayed}{more}"
-
-
-def _tell_unjudged(pattern: Pattern | None, scores: Scores) -> None:
-    missing = [name for name in (pattern.arrows if pattern else ()) if scores.met(name) is None]
-    if missing:
-        sys.stderr.write(f"unsee: not judged, for want of data or of the old model: {', '.join(missing)}\n")
-
-
-def _print_json(words: Any) -> None:
-    sys.stdout.write(json.dumps(words, indent=2, ensure_ascii=False) + "\n")

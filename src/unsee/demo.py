@@ -12,6 +12,7 @@ from unsee.evaluation import evaluate, evaluator
 from unsee.forgetting import forget
 from unsee.formulation import TABLE_1, FourDatasets
 from unsee.memory import remember
+from unsee.repairing import report_run
 from unsee.report import figures
 from unsee.runs import write_run
 from unsee.scores import Scores
@@ -70,6 +71,7 @@ def demo(
     scores = evaluate(result.model, four, "B", old=before)
     write_run(folder, result, scores)
     _draw(folder, four, result.trajectory)
+    report_run(folder, old, result.model, four, TABLE_1["B"], with_images=True)
     say(scores.table())
     _farewell(say, folder, scores)
     return scores
@@ -85,7 +87,7 @@ def _draw(folder: Path, four: FourDatasets, trajectory: tuple[Row, ...]) -> None
 def _farewell(say: Callable[..., None], folder: Path, scores: Scores) -> None:
     if not scores.all_met:
         say("Not every arrow is met.")
-    say(f"Look at [bold]{folder / 'picture.png'}[/]; models, memory and scores lie beside it.")
+    say(f"Open [bold]{folder / 'report.html'}[/] in a browser; models, memory and scores lie beside it.")
     say("\nWhat to try next (where unsee is not found: .venv/bin/unsee):")
     here = f"{folder}/old/model.safetensors --data bundled --class 0 --T tile"
     memory = f"--memory {folder}/memory.safetensors"

@@ -17,7 +17,7 @@ from unsee.store import under
 
 Row = dict[str, Any]
 WARM_UP = 10
-COLLAPSE = 0.1  # so far below the floor there is no way back up
+COLLAPSE, PATIENCE = 0.1, 3  # so far below the floor, for so many epochs, there is no way back up
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,8 @@ class _Run:
     @property
     def end(self) -> int:
         """The last step, as far as it is known; at once, if the model has collapsed."""
-        if self.rows[-1].get("utility", math.inf) < self.watch.floor - COLLAPSE:
+        last = [row.get("utility", math.inf) for row in self.rows[-PATIENCE:]]
+        if len(last) == PATIENCE and max(last) < self.watch.floor - COLLAPSE:
             return self.step
         return self.plan.end(self.rows)
 

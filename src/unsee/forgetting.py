@@ -26,7 +26,7 @@ from unsee.recipe import PAIRED, Recipe, recipe_of
 from unsee.replay import replay_of
 from unsee.twins import Twins, twins_of
 
-STEPS = 20
+STEPS, SMALLEST = 20, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,12 +160,17 @@ def _setting(memory: Memory | None, loss: Loss, floor: Floor) -> dict[str, Any]:
 
 
 def _plan(recipe: Recipe, request: Request, twins: Twins | None) -> Plan:
-    """Return how far to go: an epoch is a pass over D_f, or STEPS steps where that would be fewer."""
+    """Return how far to go: an epoch is a pass over D_f, of STEPS steps at least.
+
+    Of a small D_f each step takes fewer samples: as many steps then cost a fraction of the samples. Their
+    gradients are noisier, by the square root of that share, and lr goes down with it.
+    """
     n = len(twins) if twins else len(request.D_f)
     if recipe.settle is None:
         return Plan(recipe.lr, recipe.momentum, recipe.epochs, n, recipe.batch_size)
-    size = min(recipe.batch_size, n)
-    return Plan(recipe.lr, recipe.momentum, recipe.epochs, max(n, STEPS * size), size, recipe.settle)
+    size = min(recipe.batch_size, n, max(SMALLEST, n // STEPS))
+    lr = recipe.lr * (size / recipe.batch_size) ** 0.5
+    return Plan(lr, recipe.momentum, recipe.epochs, max(n, STEPS * size), size, recipe.settle)
 
 
 def _over(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> Memory | None:

@@ -71,7 +71,7 @@ class Loss:
         losses, total = self._losses(step)
         total.backward()
         if self.recipe.stride is not None:
-            nn.utils.clip_grad_norm_(self.theta, self.recipe.stride * self.length / self.recipe.lr)
+            nn.utils.clip_grad_norm_(self.theta, self.recipe.stride * self.length / self.plan.lr)
         if self.fisher and self.recipe.remembering == "penalty":
             kl = self.recipe.lambda_kl
             losses["R"] = terms.add_remembering(self.theta, self.theta_old, self.fisher, kl)

@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from unsee import networks, sources, transforms
+from unsee.case import Case, ModelWords, Words
 from unsee.errors import UsageError
 from unsee.formulation import FourDatasets, FourSets, pattern_of
 from unsee.recipe import OURS, Recipe, recipe_of
@@ -59,3 +60,46 @@ def recipe_from(a: argparse.Namespace, defaults: Mapping[str, str] = OURS) -> Re
     changes = {f.name: getattr(a, f.name) for f in fields(Recipe) if getattr(a, f.name, None) is not None}
     name = f"{recipe.name}, {', '.join(f'{k} = {v}' for k, v in changes.items())}"
     return replace(recipe, **changes, name=name) if changes else recipe
+
+
+def refuse_options(a: argparse.Namespace) -> None:
+    """Refuse, beside a case file, what the case itself says."""
+    words = ["pattern", "label", "T", "D_f", "D_f_clean", "D_r", "D_r_extra", "memory", "recipe"]
+    words += [field.name for field in fields(Recipe)]
+    for word in words:
+        if getattr(a, word, None) is not None:
+            option = {"label": "--class"}.get(word, f"--{word.replace('_', '-')}")
+            raise UsageError(f"no {option} beside a case file", "one", f"write it into {a.model}")
+
+
+def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
+    """Return a new case's words: from the options, and from a person for what is needed and not given."""
+    model = {name: getattr(a, name) for name in ("weights", "network") if getattr(a, name)}
+    if ask and not a.weights:
+        model["weights"] = _asked(ModelWords, "weights")
+        model["network"] = _asked(ModelWords, "network", needed=False)
+    classes = a.classes or (
+        _asked(ModelWords, "classes", needed=False) if ask and model.get("network") else ""
+    )
+    if classes:
+        model["classes"] = [name.strip() for name in classes.split(",")]
+    names = ("pattern", "forget", "clean", "trigger", "remember", "extra", "memory")
+    words = {name: getattr(a, name) for name in names if getattr(a, name)}
+    for name, needed in (("pattern", True), ("forget", True), ("clean", False), ("trigger", False)):
+        pointless = name in ("clean", "trigger") and words.get("pattern") == "A"
+        if ask and name not in words and not pointless:
+            words[name] = _asked(Case, name, needed=needed)
+    if ask and "remember" not in words:
+        words["remember"] = _asked(Case, "remember", needed=False)
+    return {"model": {k: v for k, v in model.items() if v}, **{k: v for k, v in words.items() if v}}
+
+
+def _asked(part: type[Words], name: str, *, needed: bool = True) -> str:
+    """Ask a person for a field, in the words of its description."""
+    from rich.prompt import Prompt
+
+    text = part.model_fields[name].description or name
+    while True:
+        answer = Prompt.ask(f"{text}\n{name}{'' if needed else ' (Enter: none)'}", default="").strip()
+        if answer or not needed:
+            return answer

@@ -11,6 +11,7 @@ import unicodedata
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,14 +26,17 @@ FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
 MOST_PIXELS = 25_000_000
 _IMAGE = "a whole image, PNG, JPEG, BMP or WebP"
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp"}
+_NOTES = {".txt", ".md", ".csv", ".json"}  # what people put beside their images
+_DEEPEST = 16
 _INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, bidi and zero-width marks, halves of characters
+_LUMA = (19_595, 38_470, 7_471)  # of 65,536
 _GREY = {"1", "L", "LA"}
 _COLOUR = {"RGB", "RGBA", "P", "PA", "CMYK", "YCbCr"}
 
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """One image file, read: its pixels (C, H, W) and the name of its class."""
+    """One image file, read: its pixels (C, H, W) and the name of its class, "" where no folder says it."""
 
     path: Path
     pixels: Tensor
@@ -47,17 +51,29 @@ def read_folder(
     Hidden files are skipped. A link that leads out of the folder, or of `root` where that is given, is
     refused, and so is whatever is no image in a class's folder.
     """
-    if size and not (min(size) > 0 and math.prod(size) <= MOST_PIXELS):
-        raise InputError(f"size=(height, width) of 1 to {MOST_PIXELS:,} pixels", f"{size}", "choose another")
+    check_size(size)
     root = root or folder
     _refuse_leaving(folder, root)
     pictures = []
-    for name, sub_folder in sorted(_class_folders(folder, root).items()):
+    for name, sub_folder in sorted(class_folders(folder, root).items()):
         files = _entries(sub_folder, root)
         if not files:
             raise InputError(f"images in {shown(sub_folder)}", "none", "add some or remove that folder")
         pictures += [Picture(file, read(file, size), name) for file in files]
     return pictures
+
+
+def read_heap(folder: Path, size: tuple[int, int] | None = None) -> list[Picture]:
+    """Read all images of a folder and of the folders in it, whatever these are called.
+
+    The order is that of `read_folder`. Notes beside the images are skipped, links to folders refused.
+    """
+    check_size(size)
+    _refuse_leaving(folder, folder)
+    files = _heap(folder, folder, _DEEPEST)
+    if not files:
+        raise InputError(f"images in {shown(folder)}", "none", "add some or check the path")
+    return [Picture(file, read(file, size), "") for file in files]
 
 
 def stacked(pictures: Sequence[Picture]) -> Tensor:
@@ -83,7 +99,41 @@ def read(path: Path | str, size: tuple[int, int] | None = None) -> Tensor:
         raise InputError(_IMAGE, f"no file at {shown(path)}", "check the path")
     if path.stat().st_size > 4 * MOST_PIXELS:
         raise InputError(_IMAGE, f"{path.stat().st_size:,} bytes in {shown(path)}", "scale it down")
-    return torch.from_numpy(np.atleast_3d(pixels(path, shown(path), size))).permute(2, 0, 1)
+    return _channels_first(pixels(path, shown(path), size))
+
+
+def decode(data: bytes, name: str, size: tuple[int, int] | None = None) -> Tensor:
+    """Return an image that is held as bytes, through the door that files come through."""
+    if len(data) > 4 * MOST_PIXELS:
+        raise InputError(_IMAGE, f"{len(data):,} bytes in {name}", "scale it down")
+    return _channels_first(pixels(BytesIO(data), name, size))
+
+
+def with_channels(x: Tensor, channels: int, name: str) -> Tensor:
+    """Return images (n, C, H, W) in grey (1) or in RGB (3), grey being the luma of Rec. 601, as Pillow's is.
+
+    >>> with_channels(torch.tensor([[[[255]], [[0]], [[0]]]], dtype=torch.uint8), 1, "red").tolist()
+    [[[[76]]]]
+    """
+    if x.ndim == 4 and x.shape[1] == channels:
+        return x
+    if x.ndim != 4 or {x.shape[1], channels} != {1, 3}:
+        found = f"samples of {'x'.join(map(str, x.shape[1:]))}"
+        raise InputError(f"images of {channels} channels in {name}", found, "convert them for that model")
+    if channels == 3:
+        return x.expand(-1, 3, -1, -1).contiguous()
+    weights = torch.tensor(_LUMA).view(3, 1, 1)
+    if x.dtype == torch.uint8:
+        return torch.cat(
+            [((part.int() * weights).sum(1, True) + 0x8000 >> 16).byte() for part in x.split(256)]
+        )
+    return (x * (weights / 0x10000)).sum(1, True)
+
+
+def check_size(size: tuple[int, int] | None) -> None:
+    """Refuse a size that is none, before anything is read."""
+    if size and not (min(size) > 0 and math.prod(size) <= MOST_PIXELS):
+        raise InputError(f"size=(height, width) of 1 to {MOST_PIXELS:,} pixels", f"{size}", "choose another")
 
 
 def pixels(file: Path | BinaryIO, name: str, size: tuple[int, int] | None = None) -> np.ndarray:
@@ -128,7 +178,8 @@ def shown(path: Path) -> str:
     return str(path) if str(path).isprintable() else ascii(str(path))
 
 
-def _class_folders(folder: Path, root: Path) -> dict[str, Path]:
+def class_folders(folder: Path, root: Path) -> dict[str, Path]:
+    """Return the sub-folder of each class, by the class's name."""
     found = {}
     for entry in _entries(folder, root):
         if entry.is_dir():
@@ -143,6 +194,21 @@ def _class_folders(folder: Path, root: Path) -> dict[str, Path]:
     if not found:
         raise InputError(f"one sub-folder for each class in {shown(folder)}", "none", "sort the images so")
     return found
+
+
+def _heap(folder: Path, root: Path, deeper: int) -> list[Path]:
+    files, folders = [], {}
+    for entry in _entries(folder, root):
+        if not entry.is_dir():
+            files += [entry] if folder != root or entry.suffix.lower() not in _NOTES else []
+        elif entry.is_symlink() or not deeper:
+            found = f"a link to one, {shown(entry)}" if deeper else f"more, {shown(entry)}"
+            raise InputError(
+                f"real folders, {_DEEPEST} deep at most, in {shown(root)}", found, "copy the images"
+            )
+        else:
+            folders[unicodedata.normalize("NFC", entry.name), entry.name] = entry
+    return files + [file for _, below in sorted(folders.items()) for file in _heap(below, root, deeper - 1)]
 
 
 def _entries(folder: Path, root: Path) -> list[Path]:
@@ -160,6 +226,10 @@ def _refuse_leaving(path: Path, root: Path) -> None:
         raise InputError(
             f"only what lies in {shown(root)}", f"a link out of it, {shown(path)}", "copy the file"
         )
+
+
+def _channels_first(image: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.atleast_3d(image)).permute(2, 0, 1)
 
 
 def _measures(picture: Picture) -> str:

@@ -23,7 +23,9 @@ def write_model(folder: Path | str, result: Forgotten) -> None:
         result.memory.save(Path(folder) / "memory-after.safetensors")
 
 
-def write_words(folder: Path | str, result: Forgotten, scores: Scores | None) -> dict[str, Any]:
+def write_words(
+    folder: Path | str, result: Forgotten, scores: Scores | None, *, case: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Write `run.json` alone, where the model was saved before it was judged."""
     words = {
         "unsee": __version__,
@@ -37,6 +39,7 @@ def write_words(folder: Path | str, result: Forgotten, scores: Scores | None) ->
         "model": networks.identity(result.model),
         "trajectory": list(result.trajectory),
         "scores": scores.to_dict() if scores else None,
+        **({"case": case} if case else {}),
     }
     store.write_json(Path(folder) / "run.json", words)
     return words

@@ -92,8 +92,8 @@ def npz(path: Path | str) -> TrainTest:
     path = Path(path)
     arrays = npz_arrays(path, _ARRAYS)
     if not {"x_train", "x_test"} & arrays.keys():
-        return _split(_of_arrays(arrays, "", path))
-    return TrainTest(_of_arrays(arrays, "_train", path), _of_arrays(arrays, "_test", path))
+        return _split(of_arrays(arrays, "", path))
+    return TrainTest(of_arrays(arrays, "_train", path), of_arrays(arrays, "_test", path))
 
 
 def images(
@@ -109,7 +109,7 @@ def images(
     if not path.exists():
         raise InputError(f"a folder or an .npz file at {path}", "none", "check the path")
     arrays = npz_arrays(path, _ARRAYS)
-    data = _of_arrays(arrays, "", path)
+    data = of_arrays(arrays, "", path)
     if classes and "classes" in arrays:
         y = _labels([data.classes[label] for label in data.y.tolist()], classes, data.name)
         return Dataset(data.x, y, classes, name=data.name)
@@ -187,7 +187,7 @@ def _split(data: Dataset) -> TrainTest:
     return TrainTest(train.with_(name=f"{data.name}, train"), test.with_(name=f"{data.name}, test"))
 
 
-def _of_arrays(arrays: dict[str, np.ndarray], suffix: str, path: Path) -> Dataset:
+def of_arrays(arrays: dict[str, np.ndarray], suffix: str, path: Path) -> Dataset:
     """Make a data set of x and y, of x_train and y_train, or of x_test and y_test."""
     if not {f"x{suffix}", f"y{suffix}"} <= arrays.keys():
         raise InputError(

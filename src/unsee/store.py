@@ -23,6 +23,7 @@ from torch import Tensor
 from unsee.errors import HostileError, InputError, StoreError, UnseeError
 
 FORMAT = 1
+MOST_HEADER = 10 << 20  # bytes of a foreign safetensors file's header
 _PICKLED = {".pth", ".pt", ".bin", ".pkl", ".pickle", ".ckpt", ".joblib"}
 
 
@@ -64,6 +65,16 @@ def read_json(path: Path | str) -> Any:
         raise InputError("JSON", f"{path} with {error}", "mend that file") from None
 
 
+def read_text(path: Path | str) -> str:
+    """Read a file of UTF-8 text."""
+    try:
+        return _read(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"UTF-8 text in {path}", f"other bytes at {error.start}", "save it as UTF-8"
+        ) from None
+
+
 def write_tensors(path: Path | str, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
     """Write tensors with what `about` says of them, and the hash of both, as one safetensors file."""
     tensors = _apart(tensors)
@@ -75,18 +86,7 @@ def write_tensors(path: Path | str, tensors: Mapping[str, Tensor], about: Mappin
 
 def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `write_tensors` wrote; whatever was changed since then is a StoreError."""
-    path = Path(path)
-    try:
-        _refuse_pickles(path)
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise InputError(f"a file at {path}", "none", "check the path") from None
-    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        raise StoreError(
-            f"a whole safetensors file at {path}", f"{error}", "restore it or make it anew"
-        ) from None
+    tensors, metadata = _read_safetensors(Path(path))
     try:
         sealed = json.loads(metadata["unsee"])
         text, digest_then = str(sealed["about"]), str(sealed["sha256"])
@@ -102,6 +102,23 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if about.pop("format") > FORMAT:
         raise StoreError(f"format {FORMAT} or older in {path}", "a newer one", "update unsee")
     return tensors, about
+
+
+def read_foreign(path: Path | str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read the tensors and the metadata of anyone's safetensors file; if it has our seal, that is checked."""
+    path = Path(path)
+    tensors, metadata = _read_safetensors(path, longest=MOST_HEADER)
+    if "unsee" in metadata:
+        read_tensors(path)
+    return tensors, metadata
+
+
+def write_foreign(path: Path | str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write tensors with the metadata that `read_foreign` gave; if our seal was on it, it is made anew."""
+    if "unsee" in metadata:
+        write_tensors(path, tensors, json.loads(json.loads(metadata["unsee"])["about"]))
+    else:
+        write_bytes(path, _in_order(save(_apart(tensors), dict(metadata) or None)))
 
 
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -123,6 +140,42 @@ def raw(tensor: Tensor) -> memoryview:
     """Return a tensor's bytes, row-major, without a copy where it lies so already."""
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")
+
+
+def _read_safetensors(path: Path, longest: int | None = None) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        _refuse_pickles(path)
+        if longest is not None:
+            _refuse_long_header(path, longest)
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            return {name: file.get_tensor(name) for name in file.keys()}, metadata  # noqa: SIM118
+    except FileNotFoundError:
+        raise InputError(f"a file at {path}", "none", "check the path") from None
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise StoreError(
+            f"a whole safetensors file at {path}", f"{error}", "restore it or make it anew"
+        ) from None
+
+
+def _refuse_long_header(path: Path, longest: int) -> None:
+    """Refuse a header that takes many times its length in memory; one longer than the file is merely cut."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+    if longest < length <= path.stat().st_size:
+        raise HostileError(f"a header of at most {longest:,} bytes in {path}", f"{length:,}", "do not use it")
+
+
+def _in_order(data: bytes) -> bytes:
+    """Return a safetensors file with its metadata sorted; the library writes it in any order."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    if len(header.get("__metadata__", {})) < 2:
+        return data
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data[8 + length :]
 
 
 def _seal(tensors: Mapping[str, Tensor], about: str) -> str:

@@ -6,6 +6,7 @@ T acts on pixels before standardisation. It knows the range it was made for and 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -144,19 +145,21 @@ def custom(pixels: Callable[[Tensor], Tensor], name: str) -> Transform:
     return Transform(name, pixels)
 
 
-def parse(text: str) -> Transform:
+def parse(text: str, folder: Path | str = ".") -> Transform:
     """Read T from words such as `tile`, `line+tile`, `patch:logo.png:2:2` or `blend:noise.png:0.2`.
+
+    A file is looked for in `folder`, if it is not named from the root.
 
     >>> parse("line+tile").name
     'line + tile'
     """
-    first, *rest = (_parse_one(part) for part in text.split("+"))
+    first, *rest = (_parse_one(part, Path(folder)) for part in text.split("+"))
     for other in rest:
         first = first.then(other)
     return first
 
 
-def _parse_one(text: str) -> Transform:
+def _parse_one(text: str, folder: Path) -> Transform:
     name, *words = text.split(":")
     plain = {"line": line, "tile": tile, "color": color}
     try:
@@ -164,10 +167,10 @@ def _parse_one(text: str) -> Transform:
             return plain[name]()
         if name == "patch":
             file, row, column = words
-            return patch(pictures.read(file), int(row), int(column))
+            return patch(pictures.read(folder / file), int(row), int(column))
         if name == "blend":
             file, alpha = words
-            return blend(pictures.read(file), float(alpha))
+            return blend(pictures.read(folder / file), float(alpha))
     except ValueError:
         pass
     forms = "line, tile, color, patch:FILE:ROW:COLUMN or blend:FILE:ALPHA"
