@@ -158,7 +158,11 @@ def _clean(
         return D_f.data, None
     if case.clean is None:
         assert case.trigger is not None
-        without = filling.parse(case.trigger, *D_f.data.x.shape[-2:], folder)(D_f.data)
+        if D_f.data.x.ndim != 4:
+            found = f"samples of shape {tuple(D_f.data.x.shape[1:])}"
+            raise InputError("images for a mask", found, "give `clean`")
+        height, width = D_f.data.x.shape[-2:]
+        without = filling.parse(case.trigger, height, width, folder)(D_f.data)
         true = (
             _read(_unlabelled(case.forget), folder, labels, size).data.y
             if case.forget.label is not None

@@ -32,7 +32,8 @@ def fill(mask: Any) -> Transform:
             raise InputError("a mask of the samples' size", found, "resize it")
         known = x.masked_fill(region, 0).double()
         around = F.pad(known, (1, 1, 1, 1))
-        sums = sum(around.roll(shift, dim)[..., 1:-1, 1:-1] for shift in (1, -1) for dim in (-2, -1))
+        moved = [around.roll(shift, dim)[..., 1:-1, 1:-1] for shift in (1, -1) for dim in (-2, -1)]
+        sums = torch.stack(moved).sum(0)
         rims = sums[..., region].reshape(-1, int(region.sum()))
         filled = torch.as_tensor(_laplacian(region).solve(rims.numpy().T).T).reshape(*x.shape[:-2], -1)
         x[..., region] = (filled if x.is_floating_point() else filled.round()).to(x.dtype)

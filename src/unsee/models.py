@@ -241,10 +241,11 @@ def _of_folder(path: Path, classes: Sequence[str], preprocessing: Preprocessing 
 
 def _as_in_files(model: nn.Module) -> Mapping[str, Tensor]:
     """Return a state dict by the names that files have: transformers saves by others than it computes by."""
-    if not hasattr(model, "save_pretrained"):
+    save: Any = getattr(model, "save_pretrained", None)
+    if save is None:
         return model.state_dict()
     with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
+        save(folder)
         return dict(weights.read(Path(folder) / "model.safetensors").tensors)
 
 
