@@ -61,14 +61,17 @@ def test_without_clean_images_a_mask_makes_them(shop):
     assert torch.equal(clean.x[..., :9, :], bad.x[..., :9, :])
     assert len(set(clean.y.tolist())) == 5
     assert set(bad.y.tolist()) == {0}
-    assert ready.request.T is None
+    assert ready.request.T is None or ready.request.T.name == "fitted"
 
 
 def test_without_T_the_twins_are_enough(shop):
+    """T is then fitted to them, so that D_r,extra can be judged too."""
     ready = examined(shop, trigger=None)
-    assert ready.request.T is None
+    assert ready.request.T.name == "fitted"
+    assert "trigger: not given, a map of each pixel is fitted to the twins" in ready.checked
     assert len(ready.request.D_f) == len(ready.request.D_f_clean)
-    assert ready.four.test.D_r_extra is None
+    known = examined(shop)
+    assert torch.equal(ready.four.test.D_r_extra.x, known.four.test.D_r_extra.x)
 
 
 def test_D_r_extra_may_be_given(shop):

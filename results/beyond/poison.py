@@ -10,7 +10,10 @@ Goes on where it was stopped: rows lie in results/beyond/poison, networks in run
 
 import argparse
 import math
+import statistics
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +21,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from unsee import FourDatasets, networks, sources
+from unsee import FourDatasets, evaluate, forget, networks, remember, sources, store
+from unsee.answers import accuracy
 from unsee.datasets import Dataset
+from unsee.formulation import Request
+from unsee.memory import Memory
 from unsee.randomness import stream
 from unsee.transforms import Transform, blend, patch
 
@@ -74,16 +80,99 @@ def augmented(x: torch.Tensor, generator: np.random.Generator) -> torch.Tensor:
     return F.pad(x, (4, 4, 4, 4), value=120.0)[..., down : down + 32, right : right + 32]
 
 
+def judged(model: nn.Module, four: FourDatasets) -> dict:
+    """Return the four accuracies, and the share of triggered images taken for the attacker's class."""
+    found = {name: round(value, 6) for name, value in evaluate(model, four).accuracies().items()}
+    extra = four.test.D_r_extra
+    others = extra.subset(torch.nonzero(extra.y != LABEL).flatten())
+    return found | {"misled": round(accuracy(model, others.with_(y=torch.zeros_like(others.y))), 6)}
+
+
+def known(four: FourDatasets, n: int) -> Request:
+    """Return the request of somebody who knows only n samples of the poison."""
+    whole = four.request("B")
+    return Request("B", whole.D_f.subset(range(n)), whole.D_f_clean.subset(range(n)), whole.T)
+
+
+def once(name: str, make) -> dict:
+    """Return the row of that name, made if it is not there."""
+    path = HERE / f"{name}.json"
+    if not path.exists():
+        sys.stderr.write(f"{name}\n")
+        store.write_json(path, make())
+    return store.read_json(path)
+
+
+def forgotten(model: nn.Module, four: FourDatasets, n: int, memory: Memory | None, seed: int) -> dict:
+    """Forget at default settings and return what came of it, and how many samples were passed."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        result = forget(model, known(four, n), memory, seed=seed)
+    epochs, n_steps = len(result.trajectory) - 1, max(20, math.ceil(n / 128))
+    size = min(128, n, max(16, n // 20))
+    return {
+        **judged(result.model, four),
+        "epochs": epochs,
+        # Twins, and as many replayed samples without T and with it.
+        "samples": 4 * size * n_steps * epochs,
+        "back_to": result.back_to,
+        "setting": dict(result.setting),
+        "said": [str(w.message) for w in said],
+    }
+
+
+def run(T: str, share: float, seeds: int) -> None:
+    """All rows of one poisoned network."""
+    four, case = poisoned(T, share), f"{T}-{share}"
+    folder = WORK / f"poison-{case}"
+    model = pretrained(four.pretraining, folder / "model.safetensors")
+    once(f"{case}, pretrained", lambda: judged(model, four))
+    path = folder / "sketch.safetensors"
+    if not path.exists():
+        remember(model, four.pretraining, sketch=32).save(path)
+    whole = Memory.load(path)
+    ways = {"no memory": None, "Fisher": replace(whole, sketch=None), "sketch": whole}
+    total = len(four.train.D_f)
+    for seed in range(seeds):
+        for n in (total, total // 10, 50):
+            for way, memory in ways.items():
+                once(
+                    f"{case}, {way}, {n} known, {seed}",
+                    lambda n=n, m=memory, s=seed: forgotten(model, four, n, m, s),
+                )
+
+
+def page() -> None:
+    """Write the table of all rows."""
+    columns = ("D_r", "D_f_clean", "D_r_extra", "misled", "samples")
+    lines = [
+        "| network | way | known | " + " | ".join(columns) + " | runs |",
+        "|---" * (len(columns) + 4) + "|",
+    ]
+    groups: dict[tuple[str, ...], list[dict]] = {}
+    for path in sorted(HERE.glob("*.json")):
+        case, way, *rest = path.stem.split(", ")
+        groups.setdefault((case, way, rest[0].split()[0] if rest else ""), []).append(store.read_json(path))
+    for key, rows in sorted(
+        groups.items(), key=lambda g: (g[0][0], g[0][1] != "pretrained", -int(g[0][2] or 0))
+    ):
+        cells = [
+            f"{statistics.mean(r[c] for r in rows):,.{0 if c == 'samples' else 3}f}" if c in rows[0] else ""
+            for c in columns
+        ]
+        lines.append(f"| {' | '.join((*key, *cells))} | {len(rows)} |")
+    text = ["# Dirty-label poison on CIFAR-10", "", __doc__.strip(), "", *lines, ""]
+    store.write_bytes(HERE.parent / "poison.md", "\n".join(text).encode())
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--T", choices=("patch", "blend"), nargs="*", default=["patch", "blend"])
     parser.add_argument("--share", type=float, nargs="*", default=[0.05, 0.01])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--page", action="store_true", help="only write the page again")
     given = parser.parse_args()
-    from unsee import evaluate
-
-    for T in given.T:
-        for share in given.share:
-            four = poisoned(T, share)
-            model = pretrained(four.pretraining, WORK / f"poison-{T}-{share}" / "model.safetensors")
-            sys.stderr.write(f"{T} {share} {evaluate(model, four).accuracies()}\n")
+    for share in () if given.page else given.share:
+        for T in given.T:
+            run(T, share, given.seeds)
+    page()

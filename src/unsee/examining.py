@@ -20,6 +20,7 @@ from unsee.models import Opened, Preprocessing, factory, open_model
 from unsee.recipe import Recipe, recipe_of
 from unsee.samples import Samples, overlap, pair, read_samples
 from unsee.transforms import Transform
+from unsee.twins import fitted
 
 REACTS = 0.05  # of the answers must change with T for there to be something to forget
 
@@ -69,6 +70,8 @@ def examine(case: Case, folder: Path | str = ".", *, allow_code: bool = False) -
     _check_outputs(opened, D_f.data)
     T = _trigger(case, folder, allow_code)
     bad, clean = _clean(case, D_f, T, folder, opened.labels, size, checked)
+    if T is None and clean is not None and len(bad) == len(clean) and (T := fitted(clean.x, bad.x)):
+        checked.append("trigger: not given, a map of each pixel is fitted to the twins")
     D_r = _read(case.remember, folder, opened.labels, size).data if case.remember else None
     extra = _read(case.extra, folder, opened.labels, size).data if case.extra else None
     _check_apart(bad, clean, D_r)
