@@ -6,8 +6,9 @@ import torch
 from unsee.datasets import Dataset
 from unsee.formulation import Request
 from unsee.memory import remember
+from unsee.networks import fresh
 from unsee.randomness import stream
-from unsee.replay import Replay, replay_of, targets
+from unsee.replay import Replay, recognised, replay_of, targets
 from unsee.sketch import Sketch
 
 
@@ -110,3 +111,13 @@ def test_a_replay_cannot_be_changed(sketch):
     with pytest.raises(AttributeError, match="cannot assign"):
         Replay(sketch).sketch = None
     assert replace(Replay(sketch), sketch=None).source == "stand-ins"
+
+
+def test_a_sketch_that_the_model_does_not_recognise_is_not_replayed(model, four, sketch):
+    """A convolutional network sees no class in smooth pixels; a network that knows nothing stands for it."""
+    blind = fresh(model, 3)
+    assert not recognised(blind, four.request("B"), sketch, None)
+    assert replay_of(blind, four.request("B"), sketch).source == "stand-ins"
+    # What D_r itself is to such a network, the samples of the sketch need not be more.
+    assert recognised(blind, four.request("B"), sketch, 9.0)
+    assert recognised(model, four.request("B"), sketch, None)

@@ -87,7 +87,8 @@ def forget(
     new, old = (copy.deepcopy(model).eval().to(device) for _ in range(2))
     kept = _over(old, request, memory, recipe)
     twins = twins_of(request) if recipe.forgetting in PAIRED or recipe.lambda_h else None
-    replay = replay_of(old, request, kept.sketch if kept else None) if recipe.lambda_s else None
+    recalled = (kept.sketch, kept.level()) if kept else (None, None)
+    replay = replay_of(old, request, *recalled) if recipe.lambda_s else None
     plan = _plan(recipe, request, twins)
     loss = Loss(new, old, request, recipe, plan, kept, twins, replay, classes, seed)
     floor = Floor.of(old, recipe, replay, validation, seed)

@@ -204,7 +204,8 @@ class Loss:
         recipe, clean = self.recipe, self.request.D_f_clean
         if recipe.balance == "none" or clean is None:
             return recipe.lambda_c, 0.0
-        level = self.memory.level() if self.memory and self.memory.sketch else None
+        stand_ins = self.replay is not None and self.replay.sketch is None
+        level = self.memory.level() if self.memory and self.memory.sketch and not stand_ins else None
         share = len(set(clean.y.tolist())) / self.classes
         if level is None:
             level = float(torch.special.entr(answers(self.old, clean)).sum(1).mean())

@@ -5,6 +5,7 @@ of them with T on. That trains on a surrogate of D_r,extra, which the paper's se
 say so, and are to be judged on variations of T too.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,13 +13,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unsee.answers import answers, guesses
+from unsee.answers import accuracy, answers, guesses
 from unsee.datasets import Dataset
 from unsee.formulation import Request
+from unsee.randomness import stream
 from unsee.sketch import Sketch
 from unsee.standins import shifted, stand_ins
 
 KNOWN = 0.5  # of D_f,clean, that the old model must answer rightly before stand-ins stay close to it
+SAMPLES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,17 +55,34 @@ class Replay:
         return (x.round() if self.images.x.dtype == torch.uint8 else x).to(self.images.x.dtype), None
 
 
-def replay_of(old: nn.Module, request: Request, sketch: Sketch | None) -> Replay | None:
-    """Return what can be replayed: the sketch, stand-ins where the data are images, or nothing."""
-    if sketch and sketch.classes:
-        return Replay(sketch)
+def replay_of(
+    old: nn.Module, request: Request, sketch: Sketch | None, level: float | None = None
+) -> Replay | None:
+    """Return what can be replayed: the sketch, stand-ins where the data are images, or nothing.
+
+    `level` is the mean loss of what the memory holds, by which the sketch's samples are measured.
+    """
     images = request.D_f_clean if request.D_f_clean is not None else request.D_f
-    if images.x.ndim != 4 or images.value_range is None:
+    can_stand_in = images.x.ndim == 4 and images.value_range is not None
+    if sketch and sketch.classes and (not can_stand_in or recognised(old, request, sketch, level)):
+        return Replay(sketch)
+    if not can_stand_in:
         return None
     if request.pattern.name == "A":
         return Replay(None, images)
     right = guesses(answers(old, images)) == images.y
     return Replay(None, images, images.x[right] if right.double().mean() >= KNOWN else None)
+
+
+def recognised(old: nn.Module, request: Request, sketch: Sketch, level: float | None) -> bool:
+    """Whether the old model takes the sketch's samples for what they are, half as often as it takes D_r's.
+
+    A convolutional network does not see a class in smooth pixels that have its moments; held to answer them
+    by their classes, it unlearns the rest. exp(-level) is the mean probability that it gives to the truth.
+    """
+    x, labels = sketch.draw(SAMPLES, stream(0, "recognised"))
+    share = accuracy(old, Dataset(x, labels, request.D_f.classes, request.D_f.value_range))
+    return share >= KNOWN * (1.0 if level is None else math.exp(-level))
 
 
 def targets(y_old: Tensor, labels: Tensor | None, trust: float) -> Tensor:

@@ -123,11 +123,13 @@ def _run(name: str, words: Words, facts: Facts | None, without_facts: str) -> Ru
     pattern = inputs.perhaps("pattern")
     if pattern is None or pattern.value not in tuple(TABLE_1):
         raise (pattern or inputs).refused("the pattern (A, B or C) of a run of `unsee forget`")
-    scores, T, recipe = words.perhaps("scores"), inputs.perhaps("T"), inputs.at("recipe")
+    case, exact = words.perhaps("case"), words.perhaps("bit_exact")
+    # A case calls T by the name of its file, which says more to people than its hash.
+    T = (case.perhaps("trigger") if case else None) or inputs.perhaps("T")
+    scores, recipe = words.perhaps("scores"), inputs.at("recipe")
     sets, back_to = scores.perhaps("sets") if scores else None, words.perhaps("back_to")
     changes, softmax = (scores.perhaps(key) if scores else None for key in ("changes_on_D_r", "softmax_D_f"))
     margin = scores.perhaps("margin") if scores else None
-    case, exact = words.perhaps("case"), words.perhaps("bit_exact")
     return Run(
         name,
         TABLE_1[pattern.value],
