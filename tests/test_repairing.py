@@ -6,7 +6,7 @@ import torch
 
 from shop import write_case
 from unsee import case, networks
-from unsee.errors import InputError
+from unsee.errors import InputError, UnseeWarning
 from unsee.models import open_model
 from unsee.repairing import repair
 from unsee.store import write_json
@@ -85,3 +85,13 @@ def test_the_symptom_can_be_passed_over(shop, tmp_path):
     assert not (tmp_path / "out").exists()
     repair(case.load(write_case(folder, **blind)), folder, tmp_path / "out", anyway=True)
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_warnings_are_given_on_and_written_down(shop, tmp_path):
+    folder = shutil.copytree(shop, tmp_path / "shop")
+    for i, path in enumerate(sorted((folder / "clean").rglob("*.png"))):
+        path.rename(path.with_name(f"other{i}.png"))
+    write_json(folder / "quick.json", {"epochs": 1, "lambda_kl": 0.0})
+    with pytest.warns(UnseeWarning, match="Going on with T alone"):
+        repair(case.load(write_case(folder, recipe="quick.json")), folder, tmp_path / "out")
+    assert "Going on with T alone" in json.loads((tmp_path / "out" / "run.json").read_text())["warnings"][0]

@@ -1,5 +1,6 @@
 """A run's folder: the model, and one JSON file that says what was run, on what, and what came out."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,17 @@ def write_model(folder: Path | str, result: Forgotten) -> None:
 
 
 def write_words(
-    folder: Path | str, result: Forgotten, scores: Scores | None, *, case: dict[str, Any] | None = None
+    folder: Path | str,
+    result: Forgotten,
+    scores: Scores | None,
+    *,
+    case: dict[str, Any] | None = None,
+    warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write `run.json` alone, where the model was saved before it was judged."""
+    """Write `run.json` alone, where the model was saved before it was judged.
+
+    `case` is what was read, with hashes; `warnings` are the sentences that came along.
+    """
     words = {
         "unsee": __version__,
         "torch": torch.__version__,
@@ -40,6 +49,7 @@ def write_words(
         "trajectory": list(result.trajectory),
         "scores": scores.to_dict() if scores else None,
         **({"case": case} if case else {}),
+        **({"warnings": list(warnings)} if warnings else {}),
     }
     store.write_json(Path(folder) / "run.json", words)
     return words
