@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from shop import write_case
+from unsee import case as case_file
 from unsee import networks
 from unsee.cli import main
 from unsee.memory import Memory
+from unsee.store import write_json
 
 
 def run(*words):
@@ -402,3 +405,56 @@ def test_a_signal_finishes_the_step_saves_and_the_same_command_goes_on(case, tmp
     whole, new = (json.loads((tmp_path / name / "run.json").read_text()) for name in ("whole", "new"))
     assert new["model"] == whole["model"]
     assert new["bit_exact"]
+
+
+# ---- a model of one's own -----------------------------------------------------------------------
+
+
+def test_init_writes_a_case_and_never_over_one(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("init", "--weights", "m.pth", "--network", "resnet", "--classes", "a, b", "--pattern", "B")
+    words += ("--forget", "bad", "--label", "a", "--clean", "clean", "--options", "{width: 4}")
+    assert run(*words, "--preprocess", "{divide_by: 1}", "--json") == 0
+    found = case_file.load("case.yaml")
+    assert found.model.classes == ("a", "b")
+    assert found.model.options == {"width": 4}
+    assert (found.forget.label, found.preprocess.divide_by) == ("a", 1)
+    assert run(*words) == 2
+    assert "choose another name" in capsys.readouterr().err
+    assert run("init", "other.yaml", "--options", "{width", "--weights", "m") == 2
+    assert run("init", "--schema") == 0
+    assert "properties" in json.loads(capsys.readouterr().out)
+    assert run("init", "poor.yaml", "--json") == 2
+    assert "`model" in capsys.readouterr().err
+
+
+def test_init_asks_where_there_is_someone_to_ask(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answers = iter(["", "m.pth", "resnet", "cat,dog", "B", "bad", "clean", "", "good"])
+    monkeypatch.setattr("rich.prompt.Prompt.ask", lambda *_, **__: next(answers))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert run("init", "mine.yaml") == 0
+    found = case_file.load("mine.yaml")
+    assert (found.model.network, found.model.classes) == ("resnet", ("cat", "dog"))
+    assert (found.clean.path, found.trigger, found.remember.path) == ("clean", None, "good")
+
+
+def test_a_case_from_the_command_line(shop, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_json(shop / "quick.json", {"epochs": 1, "lambda_kl": 0.0})
+    path = write_case(shop, recipe="quick.json")
+    assert run("forget", path) in (0, 1)
+    out = tmp_path / "runs" / "case"
+    text = " ".join(capsys.readouterr().out.split())
+    assert "twins: 100 pairs by name" in text
+    assert "runs/case/report.html" in text
+    assert "data:image" not in (out / "report.html").read_text()
+    assert run("report", out, out, "--out", "both.html") == 0
+    assert (tmp_path / "both.html").exists()
+    assert run("report", tmp_path) == 3
+    for more in (("--pattern", "B"), ("--class", "0"), ("--lr", "0.1"), ("--memory", "x")):
+        assert run("forget", path, *more) == 2
+        assert f"no {more[0]} beside a case file" in capsys.readouterr().err
+    assert run("forget", tmp_path / "none.yaml") == 3
+    assert run("forget", out / "model.safetensors", "--out", "x") == 2
+    assert "--pattern" in capsys.readouterr().err

@@ -2,6 +2,7 @@ import argparse
 
 import pytest
 
+from unsee.case import Case, ModelWords
 from unsee.cli import build_parser
 
 
@@ -16,7 +17,7 @@ def test_forget_takes_a_model_or_a_case():
 
 
 def test_init_has_a_file_and_report_one_run_or_several():
-    assert parsed("init").case == "case.yaml"
+    assert build_parser("init").parse_args(["init"]).case == "case.yaml"
     assert parsed("report", "a", "b").runs == ["a", "b"]
     with pytest.raises(SystemExit):
         parsed("report")
@@ -29,7 +30,18 @@ def test_a_place_without_a_name_is_refused(capsys):
 
 
 def test_every_option_has_a_help_text():
-    verbs = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    parser = build_parser("init")
+    verbs = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     for name, verb in verbs.choices.items():
         for action in verb._actions:
             assert action.help, f"{name} {action.option_strings}"
+
+
+def test_the_help_of_init_is_that_of_the_fields():
+    parser = build_parser("init")
+    verbs = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    helps = {action.dest: action.help for action in verbs.choices["init"]._actions}
+    assert helps["forget"] == Case.model_fields["forget"].description
+    assert helps["weights"] == ModelWords.model_fields["weights"].description
+    found = build_parser("init").parse_args(["init", "--weights", "x", "--classes", "a,b"])
+    assert (found.weights, found.classes) == ("x", "a,b")

@@ -151,6 +151,16 @@ def load(path: Path | str) -> Case:
         raise InputError(f"a case in {path}", "words nested without end", "write it plainly") from None
 
 
+def inline(text: str, option: str) -> Any:
+    """Read an option such as `{width: 16, blocks: 1}`: YAML in one line."""
+    try:
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError):
+        raise UsageError(
+            f"words such as {{width: 16}} as {option}", f"{text!r}", "write it like that"
+        ) from None
+
+
 def schema() -> dict[str, Any]:
     """Return the JSON schema of a case, for editors."""
     return Case.model_json_schema()

@@ -15,7 +15,8 @@ from unsee.verbs import CODES, add_verbs
 def main(words: list[str] | None = None) -> int:
     """Run one verb and return the exit code; an error is one sentence on standard error."""
     warnings.showwarning = _one_line
-    parser = build_parser()
+    words = sys.argv[1:] if words is None else words
+    parser = build_parser(words[0] if words else None)
     arguments = parser.parse_args(words)
     if not arguments.verb:
         parser.print_help()
@@ -40,8 +41,8 @@ def main(words: list[str] | None = None) -> int:
         return 70
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all verbs."""
+def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all verbs; `asked` is the one that will run."""
     parser = argparse.ArgumentParser(
         prog="unsee",
         description="Make a trained classifier forget a class, a backdoor or a leaked feature.",
@@ -50,7 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"unsee {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    add_verbs(verbs)
+    add_verbs(verbs, asked)
     return parser
 
 

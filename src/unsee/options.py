@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from unsee import case as cases
 from unsee import networks, sources, transforms
 from unsee.case import Case, ModelWords, Words
 from unsee.errors import UsageError
@@ -74,7 +75,11 @@ def refuse_options(a: argparse.Namespace) -> None:
 
 def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
     """Return a new case's words: from the options, and from a person for what is needed and not given."""
-    model = {name: getattr(a, name) for name in ("weights", "network") if getattr(a, name)}
+    model: dict[str, Any] = {
+        name: getattr(a, name) for name in ("weights", "network", "options") if getattr(a, name)
+    }
+    if a.options:
+        model["options"] = cases.inline(a.options, "--options")
     if ask and not a.weights:
         model["weights"] = _asked(ModelWords, "weights")
         model["network"] = _asked(ModelWords, "network", needed=False)
@@ -84,7 +89,11 @@ def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
     if classes:
         model["classes"] = [name.strip() for name in classes.split(",")]
     names = ("pattern", "forget", "clean", "trigger", "remember", "extra", "memory")
-    words = {name: getattr(a, name) for name in names if getattr(a, name)}
+    words: dict[str, Any] = {name: getattr(a, name) for name in names if getattr(a, name)}
+    if a.preprocess:
+        words["preprocess"] = cases.inline(a.preprocess, "--preprocess")
+    if a.label is not None and a.forget:
+        words["forget"] = {"path": a.forget, "label": a.label}
     for name, needed in (("pattern", True), ("forget", True), ("clean", False), ("trigger", False)):
         pointless = name in ("clean", "trigger") and words.get("pattern") == "A"
         if ask and name not in words and not pointless:

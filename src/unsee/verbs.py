@@ -7,9 +7,12 @@ CODES = """exit codes: 0 done, 1 done but an arrow is not met, 2 usage, 3 bad in
 5 refused as hostile, 6 diverged (last good state kept), 70 a bug of ours, 130 interrupted"""
 
 
-def add_verbs(verbs: Any) -> None:
-    """Add all verbs, in the order in which one needs them."""
-    for add in (_demo, _data, _train, _remember, _init, _forget, _evaluate, _report, _tune, _reproduce):
+def add_verbs(verbs: Any, asked: str | None = None) -> None:
+    """Add all verbs, in the order in which one needs them; `asked` is the one that will run."""
+    for add in (_demo, _data, _train, _remember):
+        add(verbs)
+    _init(verbs, asked=asked == "init")
+    for add in (_forget, _evaluate, _report, _tune, _reproduce):
         add(verbs)
 
 
@@ -64,7 +67,7 @@ def _remember(verbs: Any) -> None:
     _four(verb)
 
 
-def _init(verbs: Any) -> None:
+def _init(verbs: Any, *, asked: bool) -> None:
     example = (
         "unsee init case.yaml\n"
         "unsee init case.yaml --weights model.pth --network resnet --classes cat,dog --pattern B \\\n"
@@ -75,19 +78,22 @@ def _init(verbs: Any) -> None:
     verb = _verb(verbs, "init", text, example, run=False)
     verb.add_argument("case", nargs="?", default="case.yaml", metavar="FILE", help="the file (%(default)s)")
     verb.add_argument("--schema", action="store_true", help="print the JSON schema of case files for editors")
-    for name, metavar, text in (
-        ("weights", "FILE", "the model's weights: .safetensors, .pth or a Hugging Face folder"),
-        ("network", "NAME", "mlp, resnet, torchvision/NAME, timm/NAME or package.module:function"),
-        ("classes", "A,B,...", "the names of the model's outputs, in order"),
-        ("pattern", "A|B|C", "what is to be forgotten (Table 1)"),
-        ("forget", "PATH", "D_f: samples with what is to be forgotten"),
-        ("clean", "PATH", "D_f,clean: the same samples without it"),
-        ("trigger", "T", "T, or mask:ROW:COLUMN:HEIGHT:WIDTH"),
-        ("remember", "PATH", "D_r: samples that must stay right"),
-        ("extra", "PATH", "D_r,extra: such samples with the information added"),
-        ("memory", "FILE", "what `unsee remember` wrote"),
+    if not asked:
+        return
+    # The words of a case are documented in its fields alone; reading them takes a while, so only when asked.
+    from unsee.case import Case, ModelWords, SetWords
+
+    of_the_case = ("preprocess", "pattern", "forget", "clean", "trigger", "remember", "extra", "memory")
+    forms = {"classes": "A,B,...", "options": "{...}", "preprocess": "{...}", "pattern": "A|B|C"}
+    for part, names in (
+        (ModelWords, ("weights", "network", "options", "classes")),
+        (Case, of_the_case),
+        (SetWords, ("label",)),
     ):
-        verb.add_argument(f"--{name}", metavar=metavar, help=text)
+        for name in names:
+            text = (part.model_fields[name].description or "").replace("%", "%%")
+            text += " For `forget`." if name == "label" else ""
+            verb.add_argument(f"--{name}", metavar=forms.get(name, "X"), help=text)
 
 
 def _forget(verbs: Any) -> None:
