@@ -421,11 +421,13 @@ def test_init_writes_a_case_and_never_over_one(tmp_path, capsys, monkeypatch):
     assert (found.forget.label, found.preprocess.divide_by) == ("a", 1)
     assert run(*words) == 2
     assert "choose another name" in capsys.readouterr().err
-    assert run("init", "other.yaml", "--options", "{width", "--weights", "m") == 2
+    assert run("init", "other.yaml", *words[1:-1], "{width") == 2
+    assert "as --options" in capsys.readouterr().err
     assert run("init", "--schema") == 0
     assert "properties" in json.loads(capsys.readouterr().out)
     assert run("init", "poor.yaml", "--json") == 2
-    assert "`model" in capsys.readouterr().err
+    assert "no --weights, --pattern, --forget" in capsys.readouterr().err
+    assert not Path("poor.yaml").exists()
 
 
 def test_init_asks_where_there_is_someone_to_ask(tmp_path, monkeypatch):

@@ -75,6 +75,10 @@ def refuse_options(a: argparse.Namespace) -> None:
 
 def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
     """Return a new case's words: from the options, and from a person for what is needed and not given."""
+    needed = [f"--{name}" for name in ("weights", "pattern", "forget") if not getattr(a, name)]
+    if needed and not ask:
+        do = "name them, or run it in a terminal, where it asks"
+        raise UsageError("--weights, --pattern and --forget", f"no {', '.join(needed)}", do)
     model: dict[str, Any] = {
         name: getattr(a, name) for name in ("weights", "network", "options") if getattr(a, name)
     }
