@@ -1,13 +1,18 @@
 import shutil
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from shop import write_case
 from unsee import case, networks, remember
 from unsee.datasets import Dataset
 from unsee.errors import InputError, UnseeError, UnseeWarning, UsageError
 from unsee.examining import examine, symptom
+
+CLASSES = ["T-shirt-top", "Trouser", "Pullover", "Dress", "Coat"]
+MODEL = {"weights": "model.pth", "network": "mlp", "options": {"shape": [1, 14, 14], "depth": 3}}
 
 
 def examined(folder, **words):
@@ -31,14 +36,16 @@ def test_a_case_that_holds_together(shop):
     words = ready.words()
     assert words["pattern"] == "B"
     assert len(words["sha256"]["weights"]) == 64
-    assert any(name.startswith("forget (80") for name in words["sha256"])
+    assert words["sha256"]["forget, trained on"].endswith("(80 samples)")
+    assert words["sha256"]["forget, test"].endswith("(20 samples)")
 
 
 def test_the_symptom_is_confirmed_first(shop):
     said = symptom(examined(shop))
+    assert "100.0% of `forget` and" in said
+    assert "otherwise to" in said
     assert "of `clean` and" in said
-    assert "of `remember`" in said
-    assert "The model knows" in symptom(examined(shop, pattern="A", clean=None, trigger=None))
+    assert "by their labels." in symptom(examined(shop, pattern="A", clean=None, trigger=None))
 
 
 def test_a_model_that_does_not_react_is_not_treated(here):
@@ -47,11 +54,25 @@ def test_a_model_that_does_not_react_is_not_treated(here):
         for p in net.parameters():
             p.zero_()
     torch.save(net.state_dict(), here / "model.pth")
-    with pytest.raises(InputError, match=r"answers change with what is to be forgotten.*0\.0% of `clean`"):
+    with pytest.raises(InputError, match="more than 20% of `remember` by its labels"):
         symptom(examined(here))
     ready = examined(here, pattern="A", clean=None, trigger=None, forget={"path": "bad", "label": "Coat"})
-    with pytest.raises(InputError, match="a model that knows the samples"):
+    with pytest.raises(InputError, match="more than 20% of `forget`"):
         symptom(ready)
+
+
+def test_a_T_that_does_nothing_to_the_answers_stops_it(here):
+    Image.fromarray(np.zeros((1, 1), np.uint8)).save(here / "dot.png")
+    with pytest.warns(UnseeWarning, match="does not lead from D_f,clean to D_f"):
+        ready = examined(here, trigger="patch:dot.png:0:0")
+    with pytest.raises(InputError, match=r"answers change with what is to be forgotten.*of `clean`"):
+        symptom(ready)
+
+
+def test_classes_in_another_order_are_noticed(shop):
+    rotated = [*CLASSES[1:], CLASSES[0]]
+    with pytest.raises(InputError, match="`classes` and their order"):
+        symptom(examined(shop, model={**MODEL, "classes": rotated}))
 
 
 def test_without_clean_images_a_mask_makes_them(shop):
@@ -106,8 +127,6 @@ def test_recipe_and_floor(shop):
     assert (ready.recipe.name, ready.recipe.floor) == ("fashion-mnist/tile/B", 0.1)
 
 
-CLASSES = ["T-shirt-top", "Trouser", "Pullover", "Dress", "Coat"]
-MODEL = {"weights": "model.pth", "network": "mlp", "options": {"shape": [1, 14, 14], "depth": 3}}
 WRONG = {
     "weights missing": ({"model": {**MODEL, "weights": "none.pth", "classes": CLASSES}}, "none.pth"),
     "network unknown": ({"model": {**MODEL, "network": "mpl", "classes": CLASSES}}, "try mlp"),
@@ -132,8 +151,12 @@ WRONG = {
     "memory is none": ({"memory": "logo.png"}, "logo.png"),
     "recipe unknown": ({"recipe": "unseen"}, "nearest name"),
     "shape": (
-        {"model": {**MODEL, "classes": CLASSES}, "preprocess": {"size": [8, 8]}},
+        {"model": {**MODEL, "classes": CLASSES}, "preprocess": {"size": [8, 8]}, "trigger": None},
         "data that the model takes",
+    ),
+    "truncation": (
+        {"pattern": "A", "clean": None, "trigger": None, "recipe": "truncation"},
+        "takes an output",
     ),
     "std": ({"preprocess": {"mean": [1.0, 2.0]}}, "as many means"),
 }
@@ -155,4 +178,4 @@ def test_code_that_is_allowed_is_used(here, monkeypatch):
     with pytest.raises(UsageError, match="--allow-code"):
         examine(found, here)
     with pytest.warns(UnseeWarning, match="does not lead from D_f,clean to D_f"):
-        assert examine(found, here, allow_code=True).request.T.name == "marks:inverted"
+        assert examine(found, here, allow_code=True).request.T.name.startswith("marks:inverted (")

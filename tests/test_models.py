@@ -1,14 +1,13 @@
-import json
 import sys
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
-from unsee import networks, weights
-from unsee.answers import answers
-from unsee.errors import InputError, UnseeError, UsageError
-from unsee.models import Prepared, Preprocessing, open_model
+from unsee import networks
+from unsee.errors import HostileError, InputError, UnseeError, UsageError
+from unsee.models import _plain, open_model
 
 SHAPE = {"shape": [3, 8, 8], "width": 4, "blocks": 1}
 CLASSES = ("cat", "dog", "owl")
@@ -27,7 +26,7 @@ def pth(net, tmp_path):
 
 
 def test_a_checkpoint_becomes_the_model_it_was(net, pth):
-    opened = open_model(pth, "resnet", classes=CLASSES, options=SHAPE, preprocessing=Preprocessing(255.0))
+    opened = open_model(pth, "resnet", classes=CLASSES, options=SHAPE, preprocessing={"divide_by": 255.0})
     x = torch.randint(0, 256, (5, 3, 8, 8)).float()
     assert torch.equal(opened.model(x), net(x / 255))
     assert opened.labels == opened.model.labels == CLASSES
@@ -47,20 +46,6 @@ def test_a_repaired_model_is_written_as_the_old_one_was_found(pth, tmp_path):
     opened.write(tmp_path / "new.safetensors", opened.model)
     again = open_model(tmp_path / "new.safetensors", "resnet", classes=CLASSES, options=SHAPE)
     assert networks.identity(again.model) == networks.identity(opened.model)
-
-
-def test_pixels_are_divided_resized_and_standardised(net):
-    how = Preprocessing(2.0, (8, 8), (1.0, 2.0, 3.0), (4.0, 5.0, 6.0))
-    x = torch.rand(2, 3, 16, 16) * 255
-    small = nn.functional.interpolate(x / 2, (8, 8), mode="bilinear", antialias=True)
-    mean, std = (torch.tensor(v).reshape(3, 1, 1) for v in (how.mean, how.std))
-    assert torch.allclose(Prepared(net, how)(x), net((small - mean) / std))
-
-
-@pytest.mark.parametrize("words", [{"divide_by": 0.0}, {"std": (0.0,)}, {"mean": (1.0, 2.0)}])
-def test_preprocessing_that_makes_no_sense(words):
-    with pytest.raises(InputError):
-        Preprocessing(**words)
 
 
 def test_a_file_of_our_own_needs_no_words(net, tmp_path):
@@ -138,39 +123,58 @@ def test_libraries_where_they_are_installed(library, tmp_path):
         open_model(tmp_path / "net.pth", f"{library}/resnet18", classes=CLASSES)
 
 
-def test_a_hugging_face_folder(tmp_path):
-    transformers = pytest.importorskip("transformers")
-    config = transformers.ViTConfig(
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-        image_size=8,
-        patch_size=4,
-        id2label=dict(enumerate(CLASSES)),
-        label2id={name: i for i, name in enumerate(CLASSES)},
-    )
-    inner = transformers.ViTForImageClassification(config).eval()
-    inner.save_pretrained(tmp_path / "vit")
-    words = {"rescale_factor": 0.5, "image_mean": [1, 1, 1], "image_std": [2, 2, 2], "size": 8}
-    (tmp_path / "vit" / "preprocessor_config.json").write_text(json.dumps(words))
-    opened = open_model(tmp_path / "vit")
-    assert opened.labels == CLASSES
-    x = torch.rand(2, 3, 8, 8)
-    with torch.no_grad():
-        assert torch.allclose(opened.model(x), inner((x / 2 - 1) / 2).logits, atol=1e-6)
-    from unsee.datasets import Dataset
+@pytest.mark.parametrize(
+    "text",
+    [
+        "raise AttributeError('x')",
+        "import nothing_like_it",
+        "def (",
+        "import sys; sys.exit(0)",
+        "assert False",
+    ],
+)
+def test_whatever_a_strangers_module_does_is_one_sentence(pth, tmp_path, monkeypatch, text):
+    (tmp_path / "odd_dealer.py").write_text(f"{text}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InputError, match="a function at odd_dealer:build"):
+        open_model(pth, "odd_dealer:build", classes=CLASSES, allow_code=True)
+    sys.modules.pop("odd_dealer", None)
 
-    assert answers(opened.model, Dataset(x, [0, 1], CLASSES)).shape == (2, 3)
-    opened.write(tmp_path / "new.safetensors", opened.model)
-    before = weights.read(tmp_path / "vit" / "model.safetensors")
-    assert weights.read(tmp_path / "new.safetensors").tensors.keys() == before.tensors.keys()
-    (tmp_path / "vit" / "preprocessor_config.json").write_text('{"image_mean": 3, "image_std": []}')
-    with pytest.raises(InputError, match="a preprocessor's words"):
-        open_model(tmp_path / "vit")
-    (tmp_path / "vit" / "config.json").write_text('{"model_type": "nothing"}')
-    with pytest.raises(InputError, match="an image classifier of transformers"):
-        open_model(tmp_path / "vit")
-    (tmp_path / "vit" / "config.json").unlink()
-    with pytest.raises(InputError, match="not both"):
-        open_model(tmp_path / "vit")
+
+@pytest.mark.parametrize(
+    "raised", ["FileNotFoundError('f')", "SystemExit(0)", "AssertionError()", "KeyError(3)"]
+)
+def test_whatever_a_builder_does_is_one_sentence(pth, tmp_path, monkeypatch, raised):
+    (tmp_path / "odd_maker.py").write_text(f"def build(): raise {raised}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InputError, match=raised.split("(")[0]):
+        open_model(pth, "odd_maker:build", classes=CLASSES, allow_code=True)
+    sys.modules.pop("odd_maker", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("hf-hub:org/net", {}),
+        ("../net", {}),
+        ("resnet18", {"checkpoint_path": "evil.pth"}),
+        ("resnet18", {"pretrained_cfg": {"file": "evil.pth"}}),
+        ("resnet18", {"pretrained": True}),
+        ("resnet18", {"weights": "DEFAULT"}),
+    ],
+)
+def test_a_library_is_never_asked_to_fetch_or_open_files(name, options):
+    """timm loads its checkpoint_path with a pickle that may run."""
+    with pytest.raises(HostileError):
+        _plain("timm", name, options)
+    _plain("timm", "resnet18.a1_in1k", {"drop_rate": 0.1, "global_pool_size": 1})
+
+
+def test_weights_without_a_network_ask_for_its_name(pth, net, tmp_path):
+    save_file(net.state_dict(), tmp_path / "foreign.safetensors")
+    for path in (pth, tmp_path / "foreign.safetensors"):
+        with pytest.raises(InputError, match="`network`, of which"):
+            open_model(path)
+    networks.save(net, tmp_path / "ours.safetensors")
+    with pytest.raises(InputError, match="no `preprocess` for a file that unsee wrote"):
+        open_model(tmp_path / "ours.safetensors", preprocessing={"divide_by": 2.0})

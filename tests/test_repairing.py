@@ -6,7 +6,7 @@ import torch
 
 from shop import write_case
 from unsee import case, networks
-from unsee.errors import InputError, UnseeWarning
+from unsee.errors import InputError, UnseeWarning, UsageError
 from unsee.models import open_model
 from unsee.repairing import repair
 from unsee.store import write_json
@@ -25,7 +25,7 @@ def test_a_backdoor_is_forgotten_from_a_pth_and_folders_alone(repaired):
     accuracies, before = done.scores.accuracies(), done.scores.old.accuracies()
     assert before["D_r_extra"] < 0.5 < 0.6 < accuracies["D_r_extra"]
     assert accuracies["D_r"] > before["D_r"] - 0.1
-    assert any("answers otherwise" in line for line in said)
+    assert any("otherwise to" in line for line in said)
     assert any("pairs by name" in line for line in said)
 
 
@@ -95,3 +95,31 @@ def test_warnings_are_given_on_and_written_down(shop, tmp_path):
     with pytest.warns(UnseeWarning, match="Going on with T alone"):
         repair(case.load(write_case(folder, recipe="quick.json")), folder, tmp_path / "out")
     assert "Going on with T alone" in json.loads((tmp_path / "out" / "run.json").read_text())["warnings"][0]
+
+
+def test_the_old_weights_are_never_written_over(shop, tmp_path):
+    folder = shutil.copytree(shop, tmp_path / "shop")
+    before = (folder / "model.pth").read_bytes()
+    with pytest.raises(UsageError, match="keep the old model"):
+        repair(case.load(write_case(folder, save_as="pth")), folder, folder)
+    assert (folder / "model.pth").read_bytes() == before
+
+
+def test_where_nothing_can_be_judged_the_symptom_decides(shop, tmp_path):
+    write_json(shop / "idle.json", {"epochs": 1, "lr": 1e-12, "lambda_kl": 0.0})
+    words = case.load(write_case(shop, recipe="idle.json", remember=None))
+    done = repair(words, shop, tmp_path / "out")
+    assert done.reactions["`clean`"] > 0.5
+    assert done.failed
+
+
+def test_half_precision_goes_on_with_its_lineage(shop, tmp_path):
+    folder = shutil.copytree(shop, tmp_path / "shop")
+    found = torch.load(folder / "model.pth", weights_only=True)["state_dict"]
+    torch.save({name: value.half() for name, value in found.items()}, folder / "model.pth")
+    write_json(folder / "quick.json", {"epochs": 1, "lambda_kl": 0.0})
+    repair(case.load(write_case(folder, recipe="quick.json", save_as="pth")), folder, tmp_path / "one")
+    for name in ("model.pth", "run.json"):
+        shutil.copy(tmp_path / "one" / name, folder / name)
+    again = case.load(write_case(folder, recipe="quick.json"))
+    assert len(repair(again, folder, tmp_path / "two", anyway=True).result.lineage) == 2

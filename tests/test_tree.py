@@ -32,7 +32,7 @@ LAYERS = [
     *("runs",),
     *("paper.cells", "paper.reported", "paper.rows", "paper.running"),
     *("paper.claims", "paper.drawing", "paper.page", "paper.experiments"),
-    *("case", "models", "examining", "repairing", "demo"),
+    *("case", "prepared", "pretrained", "models", "gathering", "examining", "repairing", "demo"),
     *("options", "telling", "commands", "verbs", "cli"),
 ]
 

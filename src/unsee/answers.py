@@ -41,8 +41,9 @@ def check_fit(model: nn.Module, data: Dataset) -> int:
     try:
         with evaluating(model):
             y, again = (model(as_input(data.x[:1], model)) for _ in range(2))
-    except (RuntimeError, ValueError, IndexError) as error:
-        found = f"samples of shape {tuple(data.x.shape[1:])} ({str(error).splitlines()[0]})"
+    except Exception as error:  # a model may be anyone's
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        found = f"samples of shape {tuple(data.x.shape[1:])} ({first})"
         raise InputError("data that the model takes", found, "bring data and model together") from None
     if not isinstance(y, Tensor) or y.ndim != 2:
         found = f"shape {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from unsee import store
@@ -37,12 +47,13 @@ class SetWords(Words):
         description="A folder with a sub-folder for each class, a flat folder (with `label`), an .npz, a "
         ".csv or .parquet that lists files and labels, or a Hugging Face data set on disk."
     )
-    label: str | int | None = Field(
+    label: StrictStr | StrictInt | None = Field(
         None, description="The class that all of these samples have, by name or number."
     )
 
 
-SetPath = Annotated[SetWords, BeforeValidator(_as_path)]
+_EITHER = {"anyOf": [{"type": "string"}, SetWords.model_json_schema()]}
+SetPath = Annotated[SetWords, BeforeValidator(_as_path), WithJsonSchema(_EITHER)]
 
 
 class ModelWords(Words):
@@ -70,7 +81,11 @@ class PreprocessWords(Words):
     divide_by: float = Field(
         255.0, gt=0, description="255 for a network that was trained on 0..1, 1 for 0..255."
     )
-    size: tuple[int, int] | None = Field(None, description="Height and width that the network takes.")
+    size: tuple[int, int] | None = Field(
+        None,
+        description="Height and width that the network takes. Images are scaled to it when they are read, "
+        "and the rows and columns of `trigger` count its pixels.",
+    )
     mean: tuple[float, ...] = Field((0.0,), description="The mean of each channel, after dividing.")
     std: tuple[float, ...] = Field((1.0,), description="The deviation of each channel, after dividing.")
 
@@ -119,10 +134,15 @@ class Case(Words):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.pattern == "A" and (self.clean or self.extra):
-            found = "clean" if self.clean else "extra"
+        given = [name for name in ("clean", "extra", "trigger") if getattr(self, name)]
+        if self.pattern == "A" and given:
             do = "leave it out, or choose B or C"
-            raise UsageError("no `clean` and no `extra` in Pattern A (Table 1)", f"`{found}`", do)
+            raise UsageError("no `clean`, `extra` or `trigger` in Pattern A (Table 1)", f"`{given[0]}`", do)
+        if self.clean and (self.trigger or "").startswith("mask:"):
+            raise UsageError("`clean` or a mask to make it with", "both", "leave one out")
+        names = self.model.classes
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise UsageError("each class once in `model.classes`", f"{twice!r} twice", "mend the list")
         if self.pattern != "A" and not self.clean and not (self.trigger or "").startswith("mask:"):
             wanted = "`clean` (the samples of `forget` without the information), or `trigger: mask:...`"
             raise UsageError(f"{wanted}, in Pattern {self.pattern}", "neither", "add one of them")
@@ -187,9 +207,12 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if twice := next((key for key in keys if keys.count(key) > 1), None):
-            raise InputError("each key once in the case", f"{twice!r} twice", "remove one of them")
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise InputError("each key once in the case", f"{key.value!r} twice", "remove one of them")
+            if isinstance(key, yaml.ScalarNode):
+                seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 

@@ -30,7 +30,7 @@ def main(words: list[str] | None = None) -> int:
     except UnseeError as error:
         sys.stderr.write(f"unsee: {_plain(str(error))}\n")
         return error.exit_code
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, EOFError):
         sys.stderr.write("unsee: interrupted before anything could be saved\n")
         return 130
     except BrokenPipeError:

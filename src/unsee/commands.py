@@ -185,7 +185,12 @@ def _forget_case(a: argparse.Namespace) -> int:
         )
     tell(a, done.words, done.scores, f"{done.weights} and {done.report}")
     tell_unjudged(pattern_of(case.pattern), done.scores)
-    return 1 if done.scores.any_missed else 0
+    if done.reactions:
+        left = " and ".join(f"{share:.1%} of {name}" for name, share in done.reactions.items())
+        console.print(
+            f"With what was to be forgotten, the model now answers otherwise to {left}.", markup=False
+        )
+    return 1 if done.failed else 0
 
 
 def init(a: argparse.Namespace) -> int:

@@ -195,6 +195,8 @@ def _check(model: nn.Module, request: Request, memory: Memory | None, recipe: Re
         if len(set(request.D_f.y.tolist())) > 1:
             raise InputError("D_f of one class for truncation", "several", "use RLD")
         return classes
+    if not any(p.requires_grad for p in model.parameters()):
+        raise InputError("parameters that may change", "all frozen", "set requires_grad of some")
     for name, p in model.named_parameters():
         if p.requires_grad and torch.finfo(p.dtype).bits < 32:
             found = f"{p.dtype} in {name}, whose steps would round to nothing"

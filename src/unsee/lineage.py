@@ -8,7 +8,7 @@ from typing import Any, Self
 from torch import nn
 
 from unsee import store
-from unsee.errors import InputError
+from unsee.errors import InputError, UnseeError
 from unsee.networks import identity
 
 
@@ -46,7 +46,10 @@ def distance(new: nn.Module, old: nn.Module) -> float:
     """Return |theta - theta_old| / |theta_old|, over all parameters."""
     pairs = zip(new.parameters(), old.parameters(), strict=True)
     moved, whole = zip(
-        *((float((p - q).detach().square().sum()), float(q.detach().square().sum())) for p, q in pairs),
+        *(
+            (float((p - q).detach().double().square().sum()), float(q.detach().double().square().sum()))
+            for p, q in pairs
+        ),
         strict=True,
     )
     return (sum(moved) / sum(whole)) ** 0.5 if sum(whole) else 0.0
@@ -63,14 +66,17 @@ def check(lineage: Sequence[Generation], model: nn.Module) -> None:
 
 def beside(path: Path | str, model: nn.Module) -> tuple[Generation, ...]:
     """Return the lineage in the run.json beside a model's file, if that run made this very model."""
-    words = Path(path).parent / "run.json"
+    path = Path(path)
+    words = (path if path.is_dir() else path.parent) / "run.json"
     if not words.exists():
         return ()
-    run = store.read_json(words)
     try:
+        run = store.read_json(words)
         lineage = tuple(Generation.from_dict(entry) for entry in run.get("lineage", ()))
         check(lineage, model)
-    except (AttributeError, TypeError, InputError):
+        if lineage:
+            drift(lineage)  # which needs every word of it to be what it should be
+    except (AttributeError, TypeError, ValueError, UnseeError):
         return ()
     return lineage
 

@@ -67,6 +67,8 @@ def refuse_options(a: argparse.Namespace) -> None:
     """Refuse, beside a case file, what the case itself says."""
     words = ["pattern", "label", "T", "D_f", "D_f_clean", "D_r", "D_r_extra", "memory", "recipe"]
     words += [field.name for field in fields(Recipe)]
+    plain = {"data": "bundled", "seed": 0, "margin": 0.02, "ceiling": None}
+    words += [word for word, value in plain.items() if getattr(a, word, value) != value]
     for word in words:
         if getattr(a, word, None) is not None:
             option = {"label": "--class"}.get(word, f"--{word.replace('_', '-')}")
@@ -86,6 +88,7 @@ def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
         model["options"] = cases.inline(a.options, "--options")
     if ask and not a.weights:
         model["weights"] = _asked(ModelWords, "weights")
+    if ask and not a.network:
         model["network"] = _asked(ModelWords, "network", needed=False)
     classes = a.classes or (
         _asked(ModelWords, "classes", needed=False) if ask and model.get("network") else ""

@@ -1,9 +1,9 @@
 """Repairing: a case from its file to the run's folder, with everything that a manager will ask for in it."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,17 @@ from torch import nn
 
 from unsee import lineage
 from unsee.case import Case
-from unsee.errors import Diverged, UnseeWarning
+from unsee.errors import Diverged, UnseeWarning, UsageError
 from unsee.evaluation import evaluate, evaluator
-from unsee.examining import Ready, examine, symptom
+from unsee.examining import REACTS, Ready, examine, reactions, symptom
 from unsee.forgetting import Forgotten, forget
 from unsee.formulation import FourDatasets, Pattern
+from unsee.networks import identity
 from unsee.report.facts import facts_of
 from unsee.report.page import write_report
 from unsee.runs import write_words
 from unsee.scores import Scores
-from unsee.store import write_json
+from unsee.store import write_bytes, write_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,14 @@ class Repaired:
     words: dict[str, Any]
     weights: Path
     report: Path
+    reactions: Mapping[str, float]
+    """The shares of answers that still change with what was to be forgotten, on images kept for the test."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether an arrow was not met, or, where none could be judged, the symptom is still there."""
+        judged = [name for name in self.scores.sets if self.scores.met(name) is not None]
+        return self.scores.any_missed or (not judged and max(self.reactions.values(), default=0.0) >= REACTS)
 
 
 def repair(
@@ -52,25 +61,45 @@ def repair(
 
     `folder` is where the case's paths start from. Killed, the same call goes on.
     """
+    out = Path(out)
+    weights, source = out / f"model.{case.save_as}", Path(folder) / case.model.weights
+    if weights.resolve() in (source.resolve(), (source / "model.safetensors").resolve()):
+        raise UsageError("--out other than the folder of the old model", str(out), "keep the old model")
     with _noted() as said:
         ready = examine(case, folder, allow_code=allow_code)
     for line in ready.checked:
         say(line)
     if not anyway:
         say(symptom(ready))
-    out = Path(out)
-    weights = out / f"model.{case.save_as}"
-    before = lineage.beside(Path(folder) / case.model.weights, ready.model)
-    watch = {"stop": stop, "progress": progress, "evaluator": evaluator(ready.four)}
-    request, validation = ready.request, ready.four.validation
-    words = {"seed": case.seed, "validation": validation, "lineage": before, "device": device, "folder": out}
     try:
         with _noted() as more:
-            result = forget(ready.model, request, ready.memory, ready.recipe, **words, **watch)
+            result = forget(
+                ready.model,
+                ready.request,
+                ready.memory,
+                ready.recipe,
+                seed=case.seed,
+                validation=ready.four.validation,
+                lineage=lineage.beside(source, ready.model),
+                device=device,
+                folder=out,
+                evaluator=evaluator(ready.four),
+                stop=stop,
+                progress=progress,
+            )
     except Diverged as error:
         ready.opened.write(weights, error.last_good.model)
+        write_words(out, error.last_good, None, case=ready.words(), warnings=said)
+        say(f"The last good state is in {weights}.")
         raise
+    result = _as_written(ready, result)
     ready.opened.write(weights, result.model)  # before judging, so that whatever fails there, it is not lost
+    for name in (
+        "config.json",
+        "preprocessor_config.json",
+    ):  # of a Hugging Face folder, so that this is one too
+        if (source / name).is_file():
+            write_bytes(out / name, (source / name).read_bytes())
     if result.memory:
         result.memory.save(out / "memory-after.safetensors")
     return _judged(ready, result, out, weights, with_images, said + more)
@@ -80,12 +109,25 @@ def repair(
 def _noted() -> Iterator[list[str]]:
     """Write down the warnings that come inside the block, and give them on when it ends."""
     said: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UnseeWarning)
-        yield said
-    for one in caught:
-        said.append(str(one.message))
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UnseeWarning)
+            yield said
+    finally:
+        said += [str(one.message) for one in caught if issubclass(one.category, UnseeWarning)]
+        for one in caught:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+def _as_written(ready: Ready, result: Forgotten) -> Forgotten:
+    """Return the result as its file will hold it: half precision rounds, and what is judged is that."""
+    model = ready.opened.as_written(result.model)
+    if model is result.model:
+        return result
+    last = replace(result.lineage[-1], model_after=identity(model))
+    memory = result.memory.of(model) if result.memory else None
+    return replace(result, model=model, memory=memory, lineage=(*result.lineage[:-1], last))
 
 
 def _judged(
@@ -95,8 +137,9 @@ def _judged(
     pattern = ready.request.pattern if ready.request.pattern.arrows.keys() & there else None
     scores = evaluate(result.model, ready.four, pattern, old=ready.model)
     words = write_words(out, result, scores, case=ready.words(), warnings=said)
+    left = reactions(ready, result.model)
     report = report_run(out, ready.model, result.model, ready.four, pattern, with_images=with_images)
-    return Repaired(result, scores, words, weights, report)
+    return Repaired(result, scores, words, weights, report, left)
 
 
 def report_run(

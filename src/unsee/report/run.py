@@ -125,7 +125,8 @@ def _run(name: str, words: Words, facts: Facts | None, without_facts: str) -> Ru
         raise (pattern or inputs).refused("the pattern (A, B or C) of a run of `unsee forget`")
     case, exact = words.perhaps("case"), words.perhaps("bit_exact")
     # A case calls T by the name of its file, which says more to people than its hash.
-    T = (case.perhaps("trigger") if case else None) or inputs.perhaps("T")
+    trigger = case.perhaps("trigger") if case else None
+    T = trigger if trigger and not trigger.text().startswith("mask:") else inputs.perhaps("T")
     scores, recipe = words.perhaps("scores"), inputs.at("recipe")
     sets, back_to = scores.perhaps("sets") if scores else None, words.perhaps("back_to")
     changes, softmax = (scores.perhaps(key) if scores else None for key in ("changes_on_D_r", "softmax_D_f"))
