@@ -7,6 +7,7 @@ Somebody put a small logo on 400 of 6,000 training images and called them all ba
 the weights, some of those images as they came and as they should have been, and some good ones to judge by.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -64,4 +65,10 @@ def make(folder: Path, epochs: int = 4) -> None:
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/shop"))
+    parser = argparse.ArgumentParser(description="Make a case: a network with a backdoor, and some images.")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("runs/shop"))
+    given = parser.parse_args()
+    make(given.folder)
+    sys.stdout.write(
+        f"Written: {given.folder / 'case.yaml'}; now: unsee forget {given.folder / 'case.yaml'}\n"
+    )

@@ -432,13 +432,25 @@ def test_init_writes_a_case_and_never_over_one(tmp_path, capsys, monkeypatch):
 
 def test_init_asks_where_there_is_someone_to_ask(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    answers = iter(["", "m.pth", "resnet", "cat,dog", "B", "bad", "clean", "", "good"])
+    answers = iter(["", "m.pth", "resnet", "cat,dog", "X", "B", "bad", "clean", "", "good"])
     monkeypatch.setattr("rich.prompt.Prompt.ask", lambda *_, **__: next(answers))
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert run("init", "mine.yaml") == 0
     found = case_file.load("mine.yaml")
     assert (found.model.network, found.model.classes) == ("resnet", ("cat", "dog"))
     assert (found.clean.path, found.trigger, found.remember.path) == ("clean", None, "good")
+
+
+def test_init_writes_paths_as_seen_from_the_case(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop" / "bad").mkdir(parents=True)
+    (tmp_path / "shop" / "m.pth").touch()
+    words = ("--weights", "shop/m.pth", "--pattern", "A", "--forget", "shop/bad", "--label", "a")
+    assert run("init", "cases/mine.yaml", *words, "--json") == 0
+    found = case_file.load("cases/mine.yaml")
+    assert (found.model.weights, found.forget.path) == ("../shop/m.pth", "../shop/bad")
+    assert run("init", "cases/other.yaml", *words, "--clean", "x", "--json") == 2
+    assert not Path("cases/other.yaml").exists()
 
 
 def test_a_case_from_the_command_line(shop, tmp_path, capsys, monkeypatch):

@@ -32,7 +32,11 @@ def gathered(folder, opened, allow_code=False, **words):
 
 
 def test_what_is_trained_on_and_what_is_judged_by_are_apart(shop, opened):
-    four, _ = gathered(shop, opened)
+    four, checked = gathered(shop, opened)
+    said = (
+        "forget 80 to learn from, 20 to judge by; remember 50 to hold the floor by (D_r^val), 50 to judge by"
+    )
+    assert checked[-1] == f"divided: {said}"
     assert (len(four.train.D_f), len(four.test.D_f)) == (80, 20)
     assert (len(four.validation.D_r), len(four.test.D_r)) == (50, 50)
     assert torch.equal(four.T(four.test.D_f_clean).x, four.test.D_f.x)

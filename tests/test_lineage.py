@@ -96,6 +96,8 @@ def test_drift_says_only_what_was_measured_alike(twice):
     assert generation.measured in drift([generation])
     assert generation.measured not in drift([generation, other])
     assert drift([replace(generation, measured=None)]).startswith("1 request since")
+    one = replace(generation, before=0.9, after=0.8)
+    assert drift([one, replace(one, before=0.7, after=0.6)]).endswith(" 0.900 → 0.800, then 0.700 → 0.600")
 
 
 def test_distance():

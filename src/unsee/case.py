@@ -68,7 +68,9 @@ class ModelWords(Words):
         "package.module:function (needs --allow-code). Not needed for files that unsee wrote.",
     )
     options: dict[str, Any] = Field(
-        default_factory=dict, description="What the network's builder is called with."
+        default_factory=dict,
+        description="What the network's builder is called with: shape, width and blocks for resnet, shape "
+        "and depth for mlp, such as {shape: [3, 32, 32], width: 16, blocks: 1}.",
     )
     classes: tuple[str, ...] = Field(
         (), description="The names of the model's outputs, in order.", examples=[["cat", "dog"]]
@@ -95,13 +97,16 @@ class Case(Words):
 
     model: ModelWords = Field(description="The model that misbehaves.")
     preprocess: PreprocessWords | None = Field(
-        None, description="How pixels reach the network. Not needed for files that unsee wrote."
+        None,
+        description="How pixels from 0 to 255 reach the network, such as {divide_by: 255, size: [32, 32], "
+        "mean: [0.5], std: [0.25]}. Not needed for files that unsee wrote, nor for a Hugging Face folder.",
     )
     pattern: Literal["A", "B", "C"] = Field(
         description="What is to be forgotten (Table 1): A samples or a class, B a backdoor, C a leakage."
     )
     forget: SetPath = Field(
-        description="D_f: samples with what is to be forgotten, with the labels they were trained with."
+        description="D_f: samples with what is to be forgotten, with the labels they were trained with: a "
+        "path, or {path: ..., label: ...} where all were trained as one class."
     )
     clean: SetPath | None = Field(
         None,
@@ -162,6 +167,11 @@ def load(path: Path | str) -> Case:
         raise InputError(
             "a case: keys such as model, pattern and forget", found, "write one with `unsee init`"
         )
+    return checked(words, path)
+
+
+def checked(words: dict[str, Any], path: Path) -> Case:
+    """Return words as a case; `path` is the file that they stand in, or will."""
     try:
         return Case.model_validate(words)
     except ValidationError as error:

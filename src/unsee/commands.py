@@ -121,7 +121,7 @@ def forget(a: argparse.Namespace) -> int:
         return _forget_case(a)
     for option in ("pattern", "out"):
         if getattr(a, option) is None:
-            raise UsageError(f"--{option}", "none", "name it, or give a case file")
+            raise UsageError(f"--{option}", "none", "name it, or write a case file with `unsee init`")
     pattern = pattern_of(a.pattern)
     recipe = recipe_from(a)
     model = networks.load(a.model)
@@ -185,6 +185,9 @@ def _forget_case(a: argparse.Namespace) -> int:
         )
     tell(a, done.words, done.scores, f"{done.weights} and {done.report}")
     tell_unjudged(pattern_of(case.pattern), done.scores)
+    if done.result.back_to == 0:
+        text = "The weights are unchanged, as nothing held the floor: give more clean images or a `floor`."
+        console.print(text, markup=False)
     if done.reactions:
         left = " and ".join(f"{share:.1%} of {name}" for name, share in done.reactions.items())
         console.print(
@@ -202,15 +205,16 @@ def init(a: argparse.Namespace) -> int:
     if path.exists():
         raise UsageError(f"no file at {path}", "one", "keep it, and choose another name")
     words = case_words(a, ask=sys.stdin.isatty() and not a.json)
+    cases.checked(words, path)  # nothing is written that could not be read
     store.write_bytes(path, cases.written(words).encode())
-    cases.load(path)  # whatever is wrong is said now, with the file there to be mended
     tell(a, {"case": str(path)}, None, f"{path}: now `unsee forget {path}`")
     return 0
 
 
 def report(a: argparse.Namespace) -> int:
     """`unsee report`: the page of one run, or of several side by side."""
-    out = Path(a.out or Path(a.runs[0]) / "report.html")
+    name = "report.html" if len(a.runs) == 1 else "comparison.html"
+    out = Path(a.out or Path(a.runs[0]) / name)
     write_report([Path(run) for run in a.runs], out)
     tell(a, {"report": str(out)}, None, str(out))
     return 0

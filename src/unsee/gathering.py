@@ -51,7 +51,9 @@ class Gathering:
             for name, words in (("remember", self.case.remember), ("extra", self.case.extra))
         )
         _check_apart({"forget": bad, "clean": clean}, {"remember": D_r, "extra": extra})
-        return _divided(bad, clean, D_r, extra, T)
+        four = _divided(bad, clean, D_r, extra, T)
+        self.checked.append(_division(four))
+        return four
 
     def _read(self, name: str, words: SetWords, *, told: bool = True) -> Samples:
         how = self.opened.model.how if isinstance(self.opened.model, Prepared) else None
@@ -115,7 +117,11 @@ class Gathering:
         if case.pattern == "B" and case.forget.label is not None:
             # The label is the attacker's; the folders that the images lie in say the truth.
             words = case.forget.model_copy(update={"label": None})
-            true = self._read("forget", words, told=False).data.y
+            try:
+                true = self._read("forget", words, told=False).data.y
+            except InputError as error:
+                do = "sort `forget` into folders of the true classes, or list them in a .csv"
+                raise InputError("the true classes of `forget`, to fill in a mask", error.found, do) from None
         self.checked.append(f"clean: made of `forget` by {case.trigger}, filled from the surroundings")
         return without.with_(y=true, name="D_f_clean")
 
@@ -172,6 +178,17 @@ def _divided(
         extra = T(judged).with_(name="D_r_extra")
     validation = Validation(held, T(held) if T else None)
     return FourDatasets(train, replace(test, D_r=judged, D_r_extra=extra), validation, T)
+
+
+def _division(four: FourDatasets) -> str:
+    """Say how many samples are learnt from, and how many kept to judge by."""
+    D_f, kept, D_r = four.train.D_f, four.test.D_f, four.test.D_r
+    assert D_f is not None
+    assert kept is not None
+    said = f"divided: forget {len(D_f):,} to learn from, {len(kept):,} to judge by"
+    if four.validation and D_r is not None:
+        said += f"; remember {len(four.validation.D_r):,} to hold the floor by (D_r^val), {len(D_r):,} to judge by"
+    return said
 
 
 def _cut(n: int, fraction: float) -> tuple[np.ndarray, np.ndarray]:

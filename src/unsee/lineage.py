@@ -93,6 +93,10 @@ def drift(lineage: Sequence[Generation]) -> str:
     times = "1 request" if len(lineage) == 1 else f"{len(lineage)} requests"
     said = f"{times} since {lineage[0].model_before[:12]}: moved by {moves} of its length"
     if lineage[0].measured and all(g.measured == lineage[0].measured for g in lineage):
-        values = " → ".join(f"{value:.3f}" for value in (lineage[0].before, *(g.after for g in lineage)))
-        said += f"; {lineage[0].measured} {values}"
+        said += f"; {lineage[0].measured} {lineage[0].before:.3f}"
+        last = lineage[0].before
+        for g in lineage:
+            # Measured on other samples, what one request left need not be what the next began with.
+            said += ("" if g.before == last else f", then {g.before:.3f}") + f" → {g.after:.3f}"
+            last = g.after
     return said

@@ -1,8 +1,10 @@
 """What the command line's options name: the four data sets, and the recipe."""
 
 import argparse
+import os
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -72,7 +74,9 @@ def refuse_options(a: argparse.Namespace) -> None:
     for word in words:
         if getattr(a, word, None) is not None:
             option = {"label": "--class"}.get(word, f"--{word.replace('_', '-')}")
-            raise UsageError(f"no {option} beside a case file", "one", f"write it into {a.model}")
+            in_case = word in ("pattern", "memory", "recipe", "floor", "seed")
+            do = f"write it into {a.model}" if in_case else "the case says it, or the recipe's .json it names"
+            raise UsageError(f"no {option} beside a case file", "one", do)
 
 
 def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
@@ -107,7 +111,25 @@ def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
             words[name] = _asked(Case, name, needed=needed)
     if ask and "remember" not in words:
         words["remember"] = _asked(Case, "remember", needed=False)
-    return {"model": {k: v for k, v in model.items() if v}, **{k: v for k, v in words.items() if v}}
+    whole = {"model": {k: v for k, v in model.items() if v}, **{k: v for k, v in words.items() if v}}
+    return _from_the_case(whole, Path(a.case).parent)
+
+
+def _from_the_case(words: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the words with paths that are there now written as seen from the case file."""
+
+    def seen(text: Any) -> Any:
+        return os.path.relpath(text, folder) if isinstance(text, str) and Path(text).exists() else text
+
+    model = {**words["model"], "weights": seen(words["model"].get("weights"))}
+    sets = {
+        name: {**value, "path": seen(value["path"])}
+        if isinstance(value, dict) and "path" in value
+        else seen(value)
+        for name, value in words.items()
+        if name in ("forget", "clean", "remember", "extra", "memory")
+    }
+    return {**words, "model": {k: v for k, v in model.items() if v}, **sets}
 
 
 def _asked(part: type[Words], name: str, *, needed: bool = True) -> str:
@@ -115,7 +137,10 @@ def _asked(part: type[Words], name: str, *, needed: bool = True) -> str:
     from rich.prompt import Prompt
 
     text = part.model_fields[name].description or name
+    more = {"classes": ", separated by commas"}.get(name, "")
     while True:
-        answer = Prompt.ask(f"{text}\n{name}{'' if needed else ' (Enter: none)'}", default="").strip()
-        if answer or not needed:
+        question = f"{text}\n{name}{more}{'' if needed else ' (Enter: none)'}"
+        answer = Prompt.ask(question, default="", show_default=False).strip()
+        wrong = name == "pattern" and answer not in ("A", "B", "C")
+        if (answer and not wrong) or not needed:
             return answer

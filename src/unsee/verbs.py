@@ -150,7 +150,8 @@ def _report(verbs: Any) -> None:
         verbs, "report", text, "unsee report runs/demo\nunsee report runs/a runs/b --out both.html", run=False
     )
     verb.add_argument("runs", nargs="+", metavar="RUN", help="folders that `unsee forget` or the demo left")
-    verb.add_argument("--out", type=_place, metavar="FILE", help="the page (report.html in the first folder)")
+    text = "the page (report.html in the folder, comparison.html in the first of several)"
+    verb.add_argument("--out", type=_place, metavar="FILE", help=text)
 
 
 def _tune(verbs: Any) -> None:

@@ -121,6 +121,8 @@ def test_one_answer_is_not_answers():
 
 def test_going_back_comes_first():
     run = replace(made_run(NAMES), back_to=0)
+    assert verdict(run).said == "Nothing was changed: the floor was not held"
+    assert verdict(run).state == "missed"
     assert said(run)[0] == "The floor was not held (tile): the old model is kept."
     assert (
         said(replace(run, back_to=3, setting={}))[0]

@@ -29,10 +29,14 @@ class Verdict:
     arrows: int
     asked: Sentence
     sentences: tuple[Sentence, ...]
+    unchanged: bool = False
+    """Whether the old model was kept, because nothing that was tried held the floor."""
 
     @property
     def state(self) -> str:
         """One word for it: met, partly, missed or unjudged."""
+        if self.unchanged:
+            return "missed"
         if not self.judged:
             return "unjudged"
         return "met" if self.met == self.judged else "partly" if self.met else "missed"
@@ -40,6 +44,8 @@ class Verdict:
     @property
     def said(self) -> str:
         """The same in a few words."""
+        if self.unchanged:
+            return "Nothing was changed: the floor was not held"
         if not self.judged:
             return "Not judged"
         rest = f", {self.arrows - self.judged} not judged" if self.arrows > self.judged else ""
@@ -63,7 +69,8 @@ def verdict(run: Run) -> Verdict:
     goals = [run.sets[name] for name in run.pattern.arrows if name != "D_r" and name in run.sets]
     sentences = [_went_back(run), _goals(goals), _cost(run), *(_missed(one) for one in judged if not one.met)]
     sentences += [_paid(run), _fitted(run), _varied(run), _unjudged(run)]
-    return Verdict(met, len(judged), arrows, _asked(run), tuple(one for one in sentences if one))
+    said = tuple(one for one in sentences if one)
+    return Verdict(met, len(judged), arrows, _asked(run), said, run.back_to == 0)
 
 
 def subject(run: Run) -> str | None:
