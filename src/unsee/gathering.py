@@ -187,7 +187,8 @@ def _division(four: FourDatasets) -> str:
     assert kept is not None
     said = f"divided: forget {len(D_f):,} to learn from, {len(kept):,} to judge by"
     if four.validation and D_r is not None:
-        said += f"; remember {len(four.validation.D_r):,} to hold the floor by (D_r^val), {len(D_r):,} to judge by"
+        held = len(four.validation.D_r)
+        said += f"; remember {held:,} to hold the floor by (D_r^val), {len(D_r):,} to judge by"
     return said
 
 
