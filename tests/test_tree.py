@@ -29,10 +29,10 @@ LAYERS = [
     *("report.figures", "report.words", "report.rates", "report.saliency", "report.variations"),
     *("report.examples", "report.facts", "report.run", "report.tables", "report.verdict"),
     *("report.charts", "report.page"),
-    *("runs",),
+    *("runs", "demo"),
     *("paper.cells", "paper.reported", "paper.rows", "paper.running"),
     *("paper.claims", "paper.drawing", "paper.page", "paper.experiments"),
-    *("case", "prepared", "pretrained", "models", "gathering", "examining", "repairing", "demo"),
+    *("case", "prepared", "pretrained", "models", "gathering", "examining", "repairing"),
     *("options", "telling", "commands", "verbs", "cli"),
 ]
 

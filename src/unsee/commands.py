@@ -14,7 +14,7 @@ from unsee import forgetting, lineage, networks, repairing, sources, store, trai
 from unsee import memory as remembering
 from unsee.errors import Diverged, InputError, UsageError
 from unsee.evaluation import evaluate as judge
-from unsee.evaluation import evaluator
+from unsee.evaluation import evaluator, judged_by
 from unsee.formulation import pattern_of
 from unsee.options import case_words, four_from, recipe_from, refuse_options
 from unsee.paper import experiments
@@ -22,7 +22,7 @@ from unsee.paper.running import QUICK, Scale
 from unsee.recipe import PAPERS
 from unsee.report import figures
 from unsee.report.page import write_report
-from unsee.runs import write_model, write_run, write_words
+from unsee.runs import report_run, write_model, write_run, write_words
 from unsee.telling import print_json, stopping, tell, tell_unjudged
 
 
@@ -132,8 +132,7 @@ def forget(a: argparse.Namespace) -> int:
     if path.resolve() == Path(a.model).resolve():
         raise UsageError("--out other than the folder of the old model", a.out, "keep the old model")
     store.check_place(path)
-    there = {name for name, data in four.test.present().items() if len(data)}
-    judged = pattern if pattern.arrows.keys() & there else None
+    judged = judged_by(pattern, four)
     try:
         with stopping() as stop:
             result = forgetting.forget(
@@ -157,7 +156,7 @@ def forget(a: argparse.Namespace) -> int:
     write_model(a.out, result)  # before judging, so that whatever fails there, it is not lost
     scores = judge(result.model, four, judged, old=model, margin=a.margin, ceiling=a.ceiling)
     words = write_words(a.out, result, scores)
-    page = repairing.report_run(a.out, model, result.model, four, judged, with_images=a.with_images)
+    page = report_run(a.out, model, result.model, four, judged, with_images=a.with_images)
     tell(a, words, scores, f"{path} and {page}")
     tell_unjudged(pattern, scores)
     return 1 if scores.any_missed else 0

@@ -12,9 +12,8 @@ from unsee.evaluation import evaluate, evaluator
 from unsee.forgetting import forget
 from unsee.formulation import TABLE_1, FourDatasets
 from unsee.memory import remember
-from unsee.repairing import report_run
 from unsee.report import figures
-from unsee.runs import write_run
+from unsee.runs import report_run, write_run
 from unsee.scores import Scores
 from unsee.sketch import MEGABYTES
 from unsee.training import train

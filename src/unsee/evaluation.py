@@ -45,6 +45,12 @@ def evaluate(
     return Scores(results, tuple(softmax), classes, row, before, margin, ceiling, truncated)
 
 
+def judged_by(pattern: Pattern, four: FourDatasets) -> Pattern | None:
+    """Return the pattern, if there is test data for one of its arrows at least."""
+    there = {name for name, data in four.test.present().items() if len(data)}
+    return pattern if pattern.arrows.keys() & there else None
+
+
 def evaluator(
     four: FourDatasets | FourSets, limit: int | None = None
 ) -> Callable[[nn.Module], dict[str, float]]:

@@ -8,21 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from unsee import lineage
 from unsee.case import Case
 from unsee.errors import Diverged, UnseeWarning, UsageError
-from unsee.evaluation import evaluate, evaluator
+from unsee.evaluation import evaluate, evaluator, judged_by
 from unsee.examining import REACTS, Ready, examine, reactions, symptom
 from unsee.forgetting import Forgotten, forget
-from unsee.formulation import FourDatasets, Pattern
 from unsee.networks import identity
-from unsee.report.facts import facts_of
-from unsee.report.page import write_report
-from unsee.runs import write_words
+from unsee.runs import report_run, write_memory, write_words
 from unsee.scores import Scores
-from unsee.store import write_bytes, write_json
+from unsee.store import write_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +90,11 @@ def repair(
         raise
     result = _as_written(ready, result)
     ready.opened.write(weights, result.model)  # before judging, so that whatever fails there, it is not lost
-    for name in (
-        "config.json",
-        "preprocessor_config.json",
-    ):  # of a Hugging Face folder, so that this is one too
+    for name in ("config.json", "preprocessor_config.json"):
+        # Of a Hugging Face folder, so that this is one too.
         if (source / name).is_file():
             write_bytes(out / name, (source / name).read_bytes())
-    if result.memory:
-        result.memory.save(out / "memory-after.safetensors")
+    write_memory(out, result)
     return _judged(ready, result, out, weights, with_images, said + more)
 
 
@@ -133,27 +126,9 @@ def _as_written(ready: Ready, result: Forgotten) -> Forgotten:
 def _judged(
     ready: Ready, result: Forgotten, out: Path, weights: Path, with_images: bool, said: list[str]
 ) -> Repaired:
-    there = {name for name, data in ready.four.test.present().items() if len(data)}
-    pattern = ready.request.pattern if ready.request.pattern.arrows.keys() & there else None
+    pattern = judged_by(ready.request.pattern, ready.four)
     scores = evaluate(result.model, ready.four, pattern, old=ready.model)
     words = write_words(out, result, scores, case=ready.words(), warnings=said)
     left = reactions(ready, result.model)
     report = report_run(out, ready.model, result.model, ready.four, pattern, with_images=with_images)
     return Repaired(result, scores, words, weights, report, left)
-
-
-def report_run(
-    folder: Path | str,
-    old: nn.Module,
-    new: nn.Module,
-    four: FourDatasets,
-    pattern: Pattern | None,
-    *,
-    with_images: bool = False,
-) -> Path:
-    """Gather what a report shows while both models are at hand, and write it beside `run.json`."""
-    folder = Path(folder)
-    facts = facts_of(old, new, four, pattern, with_images=with_images)
-    write_json(folder / "facts.json", facts.to_dict())
-    write_report([folder], folder / "report.html")
-    return folder / "report.html"

@@ -1,13 +1,17 @@
-"""A run's folder: the model, and one JSON file that says what was run, on what, and what came out."""
+"""A run's folder: the model, one JSON file that says what was run and what came out, and the report."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from unsee import __version__, networks, store
 from unsee.forgetting import Forgotten
+from unsee.formulation import FourDatasets, Pattern
+from unsee.report.facts import facts_of
+from unsee.report.page import write_report
 from unsee.scores import Scores
 
 
@@ -20,6 +24,11 @@ def write_run(folder: Path | str, result: Forgotten, scores: Scores | None) -> d
 def write_model(folder: Path | str, result: Forgotten) -> None:
     """Write the new model, and the memory to forget again with, if there is one."""
     networks.save(result.model, Path(folder) / "model.safetensors")
+    write_memory(folder, result)
+
+
+def write_memory(folder: Path | str, result: Forgotten) -> None:
+    """Write the memory as it holds for the new model, to forget again with, if there is one."""
     if result.memory:
         result.memory.save(Path(folder) / "memory-after.safetensors")
 
@@ -53,3 +62,20 @@ def write_words(
     }
     store.write_json(Path(folder) / "run.json", words)
     return words
+
+
+def report_run(
+    folder: Path | str,
+    old: nn.Module,
+    new: nn.Module,
+    four: FourDatasets,
+    pattern: Pattern | None,
+    *,
+    with_images: bool = False,
+) -> Path:
+    """Gather what a report shows while both models are at hand, and write it beside `run.json`."""
+    folder = Path(folder)
+    facts = facts_of(old, new, four, pattern, with_images=with_images)
+    store.write_json(folder / "facts.json", facts.to_dict())
+    write_report([folder], folder / "report.html")
+    return folder / "report.html"
