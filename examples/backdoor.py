@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from unsee import FourDatasets, case, models, networks, sources, store, train
+from unsee import FourDatasets, networks, sources, store, train
+from unsee.cases import case, models
 from unsee.datasets import Dataset
 from unsee.randomness import stream
 from unsee.transforms import patch

@@ -5,7 +5,8 @@ import torch
 from PIL import Image
 
 from shop import LOGO, clothes, marked, write_folder
-from unsee import FourDatasets, Memory, models, networks, remember, sources, tile, train
+from unsee import FourDatasets, Memory, networks, remember, sources, tile, train
+from unsee.cases import models
 from unsee.datasets import concatenate
 from unsee.sources import TrainTest
 

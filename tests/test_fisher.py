@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 import reference
-from cases import CASES, case, numbers
 from unsee.datasets import Dataset
 from unsee.errors import InputError
 from unsee.fisher import fisher_sum
+from zoo import CASES, case, numbers
 
 BOUND = {torch.float64: 1e-10, torch.float32: 1e-5}
 
@@ -295,3 +295,25 @@ def test_a_batch_that_is_refused_was_not_seen():
     with pytest.raises(InputError, match="found 3 at index 66"):
         fisher_sum(model, data, batch_size=64, seen=lambda x, y: seen.append(len(y)))
     assert seen == [64]
+
+
+# ---- going on -----------------------------------------------------------------------------------
+
+
+def test_it_goes_on_from_a_sum_and_computes_only_the_rest():
+    model, data = case("batch norm")
+    parts = []
+    whole = fisher_sum(model, data, batch_size=2, after=lambda so_far: parts.append(copy.deepcopy(so_far)))
+    assert [part.n for part in parts] == list(range(2, len(data) + 1, 2))
+    for begun in parts:
+        seen, before = [], {name: squares.clone() for name, squares in begun.sums.items()}
+        again = fisher_sum(
+            model, data, batch_size=2, begun=begun, seen=lambda x, y, seen=seen: seen.extend(y)
+        )
+        assert len(seen) == len(data) - begun.n
+        assert all(torch.equal(again.sums[name], whole.sums[name]) for name in whole.sums)
+        assert (again.n, again.data, again.loss) == (whole.n, whole.data, whole.loss)
+        assert torch.equal(again.samples, whole.samples)
+        assert all(torch.equal(begun.sums[name], before[name]) for name in before)
+    with pytest.raises(InputError, match="was begun with, found others"):
+        fisher_sum(model, data, batch_size=3, begun=parts[0])

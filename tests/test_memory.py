@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from unsee import networks, store
 from unsee.errors import InputError, StoreError
-from unsee.memory import DEFINITION, Memory, remember
+from unsee.memory import DEFINITION, Memory, remember, remember_at
 
 
 def largest_difference(a, b):
@@ -114,6 +114,61 @@ def test_n_is_part_of_what_a_memory_is(memory):
 def test_what_cannot_be_streamed(model):
     with pytest.raises(InputError, match="map-style"):
         remember(model, iter([]))
+
+
+# ---- death and resumption -----------------------------------------------------------------------
+
+
+class Dying(torch.utils.data.Dataset):
+    """Data that cannot be read further than to some sample, as if the process had died there."""
+
+    def __init__(self, data, last):
+        self.data, self.last = data, last
+
+    def __len__(self):
+        return len(self.data)
+
+    def __getitem__(self, i):
+        if i == self.last:
+            raise KeyboardInterrupt
+        return self.data[i]
+
+
+@pytest.mark.parametrize("sketch", [None, 32])
+def test_a_pass_that_died_goes_on_to_the_same_bits(tmp_path, model, four, sketch):
+    data = four.pretraining.subset(range(200))
+    whole = remember(model, Dying(data, None), sketch=sketch, batch_size=16)
+    for last in (0, 5, 16, 33, 150, 199):
+        how = {"sketch": sketch, "batch_size": 16, "folder": tmp_path / f"{last}", "checkpoint_seconds": 0}
+        with pytest.raises(KeyboardInterrupt):
+            remember(model, Dying(data, last), **how)
+        again = remember(model, Dying(data, None), **how)
+        assert (again.id, again.data, again.loss) == (whole.id, whole.data, whole.loss)
+        assert torch.equal(again.samples, whole.samples)
+
+
+def test_it_does_not_go_on_with_other_data_or_in_other_batches(tmp_path, model, four):
+    data, how = four.pretraining.subset(range(200)), {"folder": tmp_path, "checkpoint_seconds": 0}
+    with pytest.raises(KeyboardInterrupt):
+        remember(model, Dying(data, 150), batch_size=16, **how)
+    for other in (data.subset(range(199, -1, -1)), data.subset(range(100)), data.with_(y=data.y.roll(1))):
+        with pytest.raises(InputError, match="the 144 samples that this memory was begun with, found others"):
+            remember(model, other, batch_size=16, **how)
+    with pytest.raises(InputError, match="batch_size = 16 to go on"):
+        remember(model, data, batch_size=17, **how)
+    with pytest.raises(InputError, match="sketch = None to go on"):
+        remember(model, data, batch_size=16, sketch=32, **how)
+    with pytest.raises(InputError, match="model = .* to go on"):
+        remember(networks.fresh(model, 1), data, batch_size=16, **how)
+    # What comes later was not in it: the sum over the first samples is that of more data, too.
+    more = remember(model, four.pretraining, batch_size=16, **how)
+    assert more.id == remember(model, four.pretraining, batch_size=16).id
+
+
+def test_a_memory_at_its_place_leaves_nothing_beside_it(tmp_path, model, four, memory):
+    taken = remember_at(tmp_path / "m.safetensors", model, four.pretraining, checkpoint_seconds=0)
+    assert taken.id == Memory.load(tmp_path / "m.safetensors").id == memory.id
+    assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
 
 
 # ---- the loss and the sketch --------------------------------------------------------------------

@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cases import case
 from unsee import rules
 from unsee.randomness import seeded
 from unsee.rules import RULES, by_rule
+from zoo import case
 
 N = 4
 

@@ -1,7 +1,8 @@
 import json
 
 from unsee import evaluate, forget, networks
-from unsee.runs import write_run
+from unsee.formulation import TABLE_1
+from unsee.runs import report_run, write_run
 
 
 def test_a_run_names_its_inputs_by_hash(tmp_path, model, four):
@@ -25,3 +26,18 @@ def test_a_module_of_ones_own_leaves_its_scores(tmp_path, model, four):
     assert json.loads((tmp_path / "run.json").read_text())["scores"] is None
     back = networks.load(tmp_path / "model.safetensors", into=own)
     assert networks.identity(back) == networks.identity(own)
+
+
+def test_images_that_were_asked_for_once_stay(tmp_path, model, four):
+    result = forget(model, four.request("A"), recipe="truncation")
+    write_run(tmp_path, result, evaluate(result.model, four, "A", old=model))
+
+    def illustrated(**words):
+        page = report_run(tmp_path, model, result.model, four, TABLE_1["A"], **words)
+        return "data:image" in page.read_text()
+
+    assert not illustrated()
+    assert illustrated(with_images=True)
+    assert illustrated()
+    (tmp_path / "facts.json").write_text("{}")
+    assert not illustrated()

@@ -6,8 +6,8 @@ import torch
 from PIL import Image
 
 from unsee import sources
+from unsee.data.published import BUNDLED, CIFAR_10, FASHION_MNIST, cache_path
 from unsee.errors import InputError, StoreError, UsageError
-from unsee.published import BUNDLED, CIFAR_10, FASHION_MNIST, cache_path
 
 RANDOM = np.random.default_rng(0)
 

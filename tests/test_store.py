@@ -1,3 +1,4 @@
+import json
 import os
 import pickle
 import resource
@@ -38,7 +39,7 @@ def test_every_flipped_bit_is_detected(tmp_path, tensors):
         broken = bytearray(whole)
         broken[bit // 8] ^= 1 << bit % 8
         path.write_bytes(broken)
-        with pytest.raises((StoreError, InputError)):
+        with pytest.raises(StoreError):
             store.read_tensors(path)
 
 
@@ -46,18 +47,53 @@ def test_every_truncation_is_detected(tmp_path, tensors):
     path = tmp_path / "x.safetensors"
     store.write_tensors(path, tensors, {})
     whole = path.read_bytes()
-    for length in range(0, len(whole), 3):
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(StoreError):
+            store.read_tensors(path)
+
+
+def test_a_cut_header_is_no_pickle_even_where_its_length_reads_so(tmp_path):
+    path = tmp_path / "x.safetensors"
+    for size in range(300, 800, 4):
+        store.write_tensors(path, {"a": torch.zeros(1)}, {"pad": "x" * size})
+        if path.read_bytes()[:2] == b"\x80\x03":
+            break
+    whole = path.read_bytes()
+    assert whole[:2] == b"\x80\x03"
+    for length in range(10):
         path.write_bytes(whole[:length])
         with pytest.raises(StoreError):
             store.read_tensors(path)
 
 
 def test_a_newer_format_is_refused_in_words(tmp_path, tensors, monkeypatch):
-    monkeypatch.setattr(store, "FORMAT", 2)
+    monkeypatch.setattr(store, "FORMAT", 3)
     store.write_tensors(tmp_path / "x.safetensors", tensors, {})
-    monkeypatch.setattr(store, "FORMAT", 1)
-    with pytest.raises(StoreError, match="newer one: update unsee"):
+    monkeypatch.setattr(store, "FORMAT", 2)
+    with pytest.raises(InputError, match="format 2 or older in .*, found format 3: update unsee"):
         store.read_tensors(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"format": "x"}', '{"format": null}', "7", "{", "[" * 100_000])
+def test_words_that_anyone_may_have_sealed_are_not_believed(tmp_path, tensors, text):
+    sealed = json.dumps({"about": text, "sha256": store._seal(tensors, text)})
+    save_file(tensors, tmp_path / "x.safetensors", {"unsee": sealed})
+    with pytest.raises(StoreError, match="found other words in it"):
+        store.read_tensors(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("seal", ["", "[]", '"x"', "{}", '{"about": 1}', "[" * 100_000])
+def test_a_seal_that_is_none(tmp_path, tensors, seal):
+    save_file(tensors, tmp_path / "x.safetensors", {"unsee": seal})
+    with pytest.raises(StoreError, match="without its seal"):
+        store.read_tensors(tmp_path / "x.safetensors")
+
+
+def test_a_name_that_cannot_be_given_is_a_store_error(tmp_path, tensors):
+    store.write_tensors(tmp_path / "x.safetensors", tensors, {})
+    with pytest.raises(StoreError, match="nothing at that place was changed"):
+        store.rename(tmp_path / "x.safetensors", tmp_path / "none" / "y.safetensors")
 
 
 class Bomb:

@@ -15,15 +15,15 @@ MODULES = sorted(path for path in ROOT.rglob("*.py") if not path.name.startswith
 
 # A module imports only from those above it.
 LAYERS = [
-    *("errors", "progress", "randomness", "store"),
-    *("zips", "scanning", "plain", "opening", "weights"),
-    *("datasets", "archives", "pictures", "published", "fetching", "sources"),
-    *("listings", "labels", "columnar", "hugging_face", "reading", "samples"),
+    *("errors", "progress", "randomness", "store", "holding", "checkpoint"),
+    *("weights.zips", "weights.scanning", "weights.plain", "weights.opening", "weights.files"),
+    *("datasets", "data.archives", "data.pictures", "data.published", "data.fetching", "sources"),
+    *("data.listings", "data.labels", "data.columnar", "data.hugging_face", "data.reading", "data.samples"),
     *("networks", "answers"),
     *("transforms", "filling", "formulation", "twins"),
     *("rules", "fisher", "sketch", "memory"),
     *("terms", "recipe", "standins", "replay"),
-    *("checkpoint", "descent", "training", "loss", "floor", "lineage", "forgetting"),
+    *("descent", "training", "loss", "floor", "lineage", "forgetting"),
     *("scores", "evaluation"),
     *("study", "tuning"),
     *("report.figures", "report.words", "report.rates", "report.saliency", "report.variations"),
@@ -32,8 +32,17 @@ LAYERS = [
     *("runs", "demo"),
     *("paper.cells", "paper.reported", "paper.rows", "paper.running"),
     *("paper.claims", "paper.drawing", "paper.page", "paper.experiments"),
-    *("case", "prepared", "pretrained", "models", "gathering", "examining", "repairing"),
-    *("options", "telling", "commands", "verbs", "cli"),
+    *(
+        "cases.case",
+        "cases.prepared",
+        "cases.pretrained",
+        "cases.models",
+        "cases.gathering",
+        "cases.examining",
+        "cases.repairing",
+    ),
+    *("command_line.options", "command_line.asking", "command_line.telling"),
+    *("command_line.making", "command_line.treating", "command_line.verbs", "cli"),
 ]
 
 
@@ -96,7 +105,7 @@ def test_the_table_of_contents():
 
 
 # The one place where a pickle is read, in a process of its own, and the one where one is written.
-PICKLES = {"opening": {r"torch\.load\(", r"weights_only"}, "weights": {r"torch\.save\("}}
+PICKLES = {"weights.opening": {r"torch\.load\(", r"weights_only"}, "weights.files": {r"torch\.save\("}}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

@@ -2,23 +2,23 @@
 
 One file in the run's folder holds the state after some step, and the one before it is kept until
 the next is whole. They are written by elapsed time, so that a large model does not spend its day
-on writing.
+on writing. One process at a time works on a run.
 """
 
-import os
+import contextlib
 import platform
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from unsee import store
-from unsee.errors import InputError, UnseeError, UnseeWarning
+from unsee import holding, store
+from unsee.errors import HostileError, InputError, StoreError, UnseeWarning
 
 _SHARE = 0.05
 
@@ -49,6 +49,10 @@ class Checkpoints:
     _cost: float = 0.0
     _newest_is_whole: bool = False
 
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """Hold the folder while the block runs; where another process does, refuse and say who."""
+        return holding.alone(self.folder)
+
     @property
     def due(self) -> bool:
         """Whether enough time has gone by since the last state was written."""
@@ -61,13 +65,14 @@ class Checkpoints:
             "step": state.step,
             "log": state.log,
             "exact": state.exact,
+            "last": last,
             "identity": self.identity,
             "environment": _environment(self.device),
         }
         newest, previous = self._paths()
         # A broken state must not take the place of the good one before it.
         if newest.exists() and self._newest_is_whole:
-            os.replace(newest, previous)
+            store.rename(newest, previous)
         store.write_tensors(newest, state.tensors, about)
         self._newest_is_whole = True
         if last:
@@ -79,24 +84,38 @@ class Checkpoints:
     def read(self) -> State | None:
         """Return the newest whole state of this run, or None where there is none yet."""
         self._sweep()
+        broken: list[StoreError | HostileError] = []
+        state = None
         for path in self._paths():
-            if not path.exists():
-                continue
             try:
-                tensors, about = store.read_tensors(path)
-            except UnseeError as error:
-                warnings.warn(f"{error} Going on without that state.", UnseeWarning, stacklevel=2)
-                continue
-            self._newest_is_whole = path == self._paths()[0]
-            refuse_another_run(about["identity"], self.identity, self.folder)
-            exact = about["exact"] and self._same_environment(about["environment"])
-            return State(about["step"], tensors, about["log"], exact)
-        return None
+                state = self._read(path) if path.exists() else None
+            except (StoreError, HostileError) as error:
+                broken.append(error)
+            if state:
+                self._newest_is_whole = path == self._paths()[0]
+                break
+        for error in broken:
+            then = f"Going on from the state after step {state.step}." if state else "Beginning anew."
+            warnings.warn(f"{error} {then}", UnseeWarning, stacklevel=2)
+        return state
+
+    def _read(self, path: Path) -> State:
+        tensors, about = store.read_tensors(path)
+        try:
+            identity, environment = dict(about["identity"]), dict(about["environment"])
+            state = State(int(about["step"]), tensors, dict(about["log"]), bool(about["exact"]))
+        except (KeyError, TypeError, ValueError):
+            raise StoreError(f"the state of a run at {path}", "something else", "remove that file") from None
+        refuse_another_run(identity, self.identity, self.folder)
+        # Of a run that has ended nothing is computed any more.
+        exact = bool(about.get("last")) or self._same_environment(environment)
+        return state if exact else replace(state, exact=False)
 
     def _sweep(self) -> None:
         """Remove what a kill in the middle of a write has left."""
         for path in self.folder.glob(".checkpoint.safetensors.*"):
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink()
 
     def _paths(self) -> tuple[Path, Path]:
         return self.folder / "checkpoint.safetensors", self.folder / "checkpoint.previous.safetensors"
@@ -110,7 +129,7 @@ class Checkpoints:
         ]
         if changed:
             message = f"This run goes on, but not bit-exact: {'; '.join(changed)}."
-            warnings.warn(message, UnseeWarning, stacklevel=3)
+            warnings.warn(message, UnseeWarning, stacklevel=4)
         return not changed
 
 

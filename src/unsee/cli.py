@@ -1,6 +1,7 @@
 """The command line: its verbs are the library's, and it starts without importing torch."""
 
 import argparse
+import importlib
 import os
 import sys
 import traceback
@@ -8,8 +9,8 @@ import warnings
 from typing import Any
 
 from unsee import __version__
+from unsee.command_line.verbs import CODES, add_verbs
 from unsee.errors import UnseeError
-from unsee.verbs import CODES, add_verbs
 
 
 def main(words: list[str] | None = None) -> int:
@@ -24,14 +25,13 @@ def main(words: list[str] | None = None) -> int:
     # Threads that spin while they wait make everything several times slower as soon as a core is shared.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        from unsee import commands
-
-        return getattr(commands, arguments.verb)(arguments)
+        room = importlib.import_module(f"unsee.command_line.{arguments.room}")
+        return getattr(room, arguments.verb)(arguments)
     except UnseeError as error:
         sys.stderr.write(f"unsee: {_plain(str(error))}\n")
         return error.exit_code
     except (KeyboardInterrupt, EOFError):
-        sys.stderr.write("unsee: interrupted before anything could be saved\n")
+        sys.stderr.write("unsee: interrupted; the same command goes on from what was saved\n")
         return 130
     except BrokenPipeError:
         return 0

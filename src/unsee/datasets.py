@@ -1,4 +1,4 @@
-"""Dataset: images (or any tensors) with labels, checked once when it is made and trusted afterwards."""
+"""Dataset: images, rows of a table, texts (or any tensors) with labels, checked once when it is made."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from unsee.errors import InputError
+from unsee.kinds import PLAIN, Kind
 from unsee.randomness import stream
 from unsee.store import raw
 
@@ -23,7 +24,8 @@ class Dataset:
     """Samples `x` (n, ...) with labels `y` (n), the classes (names, or how many), the range of the values.
 
     The range is (0, 255) for bytes; for floats it is read off the data where it is plain, and None
-    where it is not (standardised inputs, say), which a T for pixels then refuses.
+    where it is not (standardised inputs, say), which a T for pixels then refuses. Where samples are rows of
+    a table or texts, `kind` says what their numbers mean.
 
     >>> data = Dataset(torch.zeros(4, 1, 2, 2, dtype=torch.uint8), [0, 1, 1, 0], ("cat", "dog"))
     >>> len(data), data.value_range, data.of_class(1).y.tolist()
@@ -35,6 +37,7 @@ class Dataset:
     classes: tuple[str, ...] = ()
     value_range: tuple[float, float] | None = None
     name: str = "data"
+    kind: Kind = PLAIN
 
     def __post_init__(self) -> None:
         if isinstance(self.classes, int):
@@ -47,10 +50,12 @@ class Dataset:
         count = len(self.classes) or min(int(y.max()) + 1, MOST_CLASSES) if len(y) else len(self.classes)
         check_labels(y, count, self.name)
         check_finite(x, self.name)
+        self.kind.check(x, self.name)
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "classes", tuple(self.classes) or tuple(str(c) for c in range(count)))
-        object.__setattr__(self, "value_range", checked_range(x, self.value_range, self.name))
+        span = None if self.kind.columns else checked_range(x, self.value_range, self.name)
+        object.__setattr__(self, "value_range", span)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -72,7 +77,7 @@ class Dataset:
     def with_(self, **changes: Any) -> Self:
         """Return this data set with some fields changed, without checking again what was checked."""
         new = object.__new__(type(self))
-        fields = ("x", "y", "classes", "value_range", "name")
+        fields = ("x", "y", "classes", "value_range", "name", "kind")
         new.__dict__.update({field: changes.get(field, getattr(self, field)) for field in fields})
         return new
 
@@ -120,7 +125,8 @@ def concatenate(parts: Sequence[Dataset], name: str) -> Dataset:
     """Return the parts, one after the other, as one data set."""
     first = parts[0]
     for part in parts[1:]:
-        if part.classes != first.classes or part.x.shape[1:] != first.x.shape[1:]:
+        alike = part.classes == first.classes and part.kind == first.kind
+        if not alike or part.x.shape[1:] != first.x.shape[1:]:
             raise InputError(
                 f"data sets like {first}", f"{part}", "give all of them one shape and the same classes"
             )

@@ -4,6 +4,7 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +128,18 @@ def descend(
     `gradients(step)` puts the gradients into the parameters and returns the losses by name; `after(lr)`
     is called when a step with this learning rate was made.
     """
+    with checkpoints.alone() if checkpoints else nullcontext():
+        return _descend(model, gradients, plan, watch, checkpoints, after)
+
+
+def _descend(
+    model: nn.Module,
+    gradients: Callable[[int], Mapping[str, Tensor]],
+    plan: Plan,
+    watch: Watch,
+    checkpoints: Checkpoints | None,
+    after: Callable[[float], None] | None,
+) -> Descent:
     optimizer = torch.optim.SGD(_trainable(model), plan.lr, plan.momentum, fused=True)
     run = _Run(model, optimizer, plan, watch, after)
     if checkpoints and (state := checkpoints.read()):

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unsee import pictures
+from unsee.data import pictures
 from unsee.errors import InputError, UsageError
 from unsee.store import digest
 from unsee.transforms import Transform

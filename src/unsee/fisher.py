@@ -19,7 +19,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -61,11 +61,15 @@ def fisher_sum(
     batch_size: int = 512,
     progress: Callable[[int], object] | None = None,
     seen: Callable[[Tensor, Tensor], object] | None = None,
+    begun: FisherSum | None = None,
+    after: Callable[[FisherSum], object] | None = None,
 ) -> FisherSum:
     """Return sum over (x, l) in `data` of (d L_cls(f_theta(x), l) / d theta)^2, in eval mode.
 
     `model` maps a batch to logits and is left as it is; `data` is a Dataset or any map-style torch
     data set, streamed in order. `progress` is told the number of samples just done, `seen` is shown them.
+    After each batch `after` is shown the sum so far, without the samples' hashes; given such a sum as
+    `begun`, of the same batches, the pass goes on from there to the same bits.
 
     >>> from unsee.datasets import Dataset
     >>> model = nn.Linear(2, 2, bias=False)
@@ -81,23 +85,39 @@ def fisher_sum(
         classes = _probe(model, x)
         check_labels(y, classes, "data")
         tiers = _tiers(model, x, y)
-        sums, content, n, loss = _zeros(model, tiers), Fingerprint(), 0, 0.0
+        start = begun or FisherSum(_zeros(model, tiers), 0, "", torch.empty(0).long(), tiers)
+        sums, loss = {name: squares.clone() for name, squares in start.sums.items()}, start.loss
+        content, n = Fingerprint(), 0
         hashes: list[Tensor] = []
         for x, y in batches(data, batch_size, classes):
             check_labels(y, classes, "data", first=n)
             content.update(x, y)
             hashes.append(sample_hashes(x, y))
+            n += len(y)
+            if progress:
+                progress(len(y))
+            if n - len(y) < start.n:  # in it already
+                _check_begun(start, n, content)
+                continue
             found, part = _squares(model, as_input(x, model), y, tiers)
             for name, squares in found.items():
                 sums[name] += squares.cpu()
             loss += part
             if seen:
                 seen(x, y)
-            _check_finite(sums, f"samples {n} to {n + len(y) - 1}")
-            n += len(y)
-            if progress:
-                progress(len(y))
+            _check_finite(sums, f"samples {n - len(y)} to {n - 1}")
+            if after:
+                after(replace(start, sums=sums, n=n, data=content.hexdigest(), loss=loss))
+        if n < start.n:
+            _check_begun(start, start.n, content)
     return FisherSum(sums, n, content.hexdigest(), torch.cat(hashes), tiers, loss)
+
+
+def _check_begun(begun: FisherSum, n: int, content: Fingerprint) -> None:
+    """Refuse to go on from a sum over other samples than the first of these."""
+    if n > begun.n or (n == begun.n and content.hexdigest() != begun.data):
+        found, do = "others", "give the same data again or choose another folder"
+        raise InputError(f"the {begun.n:,} samples that this memory was begun with", found, do)
 
 
 def _squares(model: nn.Module, x: Tensor, y: Tensor, tiers: dict[str, str]) -> tuple[Squares, float]:

@@ -139,18 +139,25 @@ class FourDatasets:
         label: int | str,
         T: Transform | None = None,
         *,
+        share: float = 1.0,
         validation: float = 0.1,
         seed: int = 0,
     ) -> Self:
-        """Put T on one class, by number or name (Patterns B and C), or name the class itself (no T, A)."""
+        """Put T on one class, by number or name (Patterns B and C), or name the class itself (no T, A).
+
+        With a `share` below 1 only so much of the class, by chance, is D_f; the rest of it belongs to D_r.
+        """
         if isinstance(label, str):
             label = data.train.classes.index(label) if label in data.train.classes else -1
         if not 0 <= label < len(data.train.classes):
             raise InputError(
                 f"a class from 0 to {len(data.train.classes) - 1}", str(label), "choose one of them"
             )
-        train = _around(data.train.of_class(label), data.train.of_class(label, others=True), T)
-        test = _around(data.test.of_class(label), data.test.of_class(label, others=True), T)
+        if not 0 < share <= 1:
+            raise InputError("a share above 0 and at most 1", f"{share}", "give one such as 0.3")
+        train, test = (
+            _around(*_apart(part, _rows(part, label, share, seed)), T) for part in (data.train, data.test)
+        )
         return cls._holding_out(train, test, T, validation, seed)
 
     @classmethod
@@ -248,6 +255,15 @@ def _around(clean: Dataset, rest: Dataset, T: Transform | None, label: int | Non
     return FourSets(D_r, D_f, clean.with_(name="D_f_clean"), T(rest).with_(name="D_r_extra"))
 
 
+def _rows(data: Dataset, label: int, share: float, seed: int) -> np.ndarray:
+    """Return the rows of a class, or so large a share of them, in the data's order."""
+    rows = torch.nonzero(data.y == label).flatten().numpy()
+    if share == 1:
+        return rows
+    drawn = stream(seed, "share of a class").permutation(rows)
+    return np.sort(drawn[: max(1, round(share * len(rows)))])
+
+
 def _apart(data: Dataset, rows: np.ndarray) -> tuple[Dataset, Dataset]:
     return data.subset(rows), data.subset(np.setdiff1d(np.arange(len(data)), rows))
 
@@ -259,6 +275,9 @@ def _check_alike(D_f: Dataset, D_f_clean: Dataset) -> None:
             raise InputError(
                 f"the same {what.replace('_', ' ')} in D_f and D_f,clean", found, "bring them in line"
             )
+    if D_f.kind != D_f_clean.kind:
+        found = f"{D_f.kind.name} and {D_f_clean.kind.name}, or others of the kind"
+        raise InputError("the same columns or vocabulary in D_f and D_f,clean", found, "bring them in line")
     if D_f.x.shape[1:] != D_f_clean.x.shape[1:]:
         found = f"{tuple(D_f.x.shape[1:])} and {tuple(D_f_clean.x.shape[1:])}"
         raise InputError("samples of one shape in D_f and D_f,clean", found, "resize them")
@@ -266,10 +285,11 @@ def _check_alike(D_f: Dataset, D_f_clean: Dataset) -> None:
 
 def _check_T(T: Transform, D_f: Dataset, D_f_clean: Dataset) -> None:
     """Warn where the paper's second condition fails: the distance of T(D_f,clean) to D_f is small."""
-    sample = T(D_f_clean.subset(range(min(100, len(D_f_clean))))).x.flatten(1).float()
-    parts = D_f.x.flatten(1).split(4096)
-    nearest = torch.stack([torch.cdist(sample, part.float()).amin(1) for part in parts]).amin(0).mean()
-    typical = _typical_distance(D_f.x[:500].flatten(1).float())
+    kind, few = D_f.kind, D_f_clean.subset(range(min(100, len(D_f_clean))))
+    sample = kind.vectors(T(few).x, D_f.x)
+    parts = [kind.vectors(part, D_f.x) for part in D_f.x.split(4096)]
+    nearest = torch.stack([torch.cdist(sample, part).amin(1) for part in parts]).amin(0).mean()
+    typical = _typical_distance(kind.vectors(D_f.x[:500], D_f.x))
     if len(D_f) > 1 and nearest > 0.1 * typical:
         share = float(nearest / typical)
         warnings.warn(

@@ -4,9 +4,12 @@ It holds sums and n rather than means, so that memories of two parts merge and a
 F over D minus F over D_f *is* F over D_r, although nobody knew D_f when the memory was taken.
 """
 
+import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,9 +19,10 @@ from torch import Tensor, nn
 
 from unsee import store
 from unsee.answers import as_input, evaluating
+from unsee.checkpoint import Checkpoints, State
 from unsee.datasets import Dataset, batches
 from unsee.errors import InputError
-from unsee.fisher import fisher_sum
+from unsee.fisher import FisherSum, fisher_sum
 from unsee.networks import identity
 from unsee.progress import bar
 from unsee.sketch import Sketch
@@ -181,6 +185,8 @@ def remember(
     *,
     sketch: Sketch | float | None = None,
     batch_size: int = 512,
+    folder: Path | str | None = None,
+    checkpoint_seconds: float = 30.0,
     progress: bool = False,
 ) -> Memory:
     """Take the memory of D that forgetting will lean on: F(theta_old), exact, for any module.
@@ -189,16 +195,56 @@ def remember(
 
     `data` is a Dataset or any map-style torch data set, read a batch at a time. With `sketch`, so many
     megabytes may go to a sketch of the classes, taken in the same pass (`unsee.sketch` says what it
-    reveals); given a sketch, one of its kind is taken.
+    reveals); given a sketch, one of its kind is taken. With a `folder`, the same call goes on after a
+    kill and ends in the same bits.
     """
     new = _begun(sketch, model, data) if sketch else None
-
-    with bar("remembering" if progress else None, len(data) if hasattr(data, "__len__") else 0) as advance:
+    words = {"model": identity(model), "definition": DEFINITION, "batch_size": batch_size}
+    words |= {"sketch": {**new.words(), "classes": len(new.counts)} if new else None}
+    run = Checkpoints(Path(folder), words, checkpoint_seconds, _device(model)) if folder else None
+    with (
+        run.alone() if run else nullcontext(),
+        bar("remembering" if progress else None, len(data) if hasattr(data, "__len__") else 0) as advance,
+    ):
+        begun, new = _restored(run, new) if run else (None, new)
         taken = fisher_sum(
-            model, data, batch_size=batch_size, progress=advance, seen=new.add if new else None
+            model,
+            data,
+            batch_size=batch_size,
+            progress=advance,
+            seen=new.add if new else None,
+            begun=begun,
+            after=partial(_keep, run, new) if run else None,
         )
     data_of = (f"+{taken.data}:{taken.n}",)
     return Memory(taken.sums, taken.samples, identity(model), data_of, taken.loss, new)
+
+
+def remember_at(path: Path | str, model: nn.Module, data: Any, **how: Any) -> Memory:
+    """Take the memory and write it to `path`; killed in between, the same call goes on."""
+    part = Path(f"{path}.part")
+    memory = remember(model, data, folder=part, **how)
+    memory.save(path)
+    shutil.rmtree(part, ignore_errors=True)
+    return memory
+
+
+def _keep(run: Checkpoints, sketch: Sketch | None, taken: FisherSum) -> None:
+    """Write down the sums so far, when that is due."""
+    if run.due:
+        tensors = {f"fisher/{name}": values for name, values in taken.sums.items()}
+        tensors |= {f"sketch/{name}": t for name, t in (sketch.tensors() if sketch else {}).items()}
+        run.write(State(taken.n, tensors, {"data": taken.data, "loss": taken.loss, "tiers": taken.tiers}))
+
+
+def _restored(run: Checkpoints, sketch: Sketch | None) -> tuple[FisherSum | None, Sketch | None]:
+    """Return the sums and the sketch of a pass that died, or nothing and an empty one."""
+    if (state := run.read()) is None:
+        return None, sketch
+    sums, log = store.under("fisher/", state.tensors), state.log
+    begun = FisherSum(sums, state.step, log["data"], torch.empty(0).long(), log["tiers"], log["loss"])
+    moments = store.under("sketch/", state.tensors)
+    return begun, Sketch.from_file(moments, sketch.words()) if sketch else None
 
 
 def _begun(sketch: Sketch | float, model: nn.Module, data: Any) -> Sketch:
@@ -206,10 +252,14 @@ def _begun(sketch: Sketch | float, model: nn.Module, data: Any) -> Sketch:
     if isinstance(sketch, Sketch):
         return sketch.subtract(sketch)
     x, _ = next(batches(data, 1, sys.maxsize))
-    span = data.value_range if isinstance(data, Dataset) else None
+    span, kind = (data.value_range, data.kind) if isinstance(data, Dataset) else (None, PLAIN)
     with torch.no_grad(), evaluating(model):
         classes = model(as_input(x, model)).shape[1]
-    return Sketch.empty(x, classes, span, sketch)
+    return Sketch.empty(x, classes, span, sketch, tuple(len(column.values) for column in kind.columns))
+
+
+def _device(model: nn.Module) -> str:
+    return str(next((p.device for p in model.parameters()), "cpu"))
 
 
 def _without(whole: Tensor, part: Tensor) -> Tensor:

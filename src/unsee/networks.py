@@ -1,4 +1,4 @@
-"""The paper's ten-layer MLP, a small residual network, and what a model *is*: its hash, its file.
+"""The paper's ten-layer MLP, small networks for images, tables and texts, and what a model *is*: hash, file.
 
 A model maps samples in the data's own range (0..255 for images) to logits; `Standardise` is its
 first layer, so that T and the model see the same pixels.
@@ -10,57 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unsee import store
 from unsee.datasets import Dataset
 from unsee.errors import InputError, UsageError
+from unsee.layers import Columns, NormalisedHardTanh, ResidualBlock, Standardise, Words
 from unsee.randomness import seeded, stream
-
-
-class Standardise(nn.Module):
-    """Subtract the mean and divide by the deviation of each channel."""
-
-    mean: Tensor
-    std: Tensor
-
-    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.tensor(mean).reshape(-1, 1, 1))
-        self.register_buffer("std", torch.tensor(std).reshape(-1, 1, 1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (n, C, H, W) to the same shape."""
-        return (x - self.mean) / self.std
-
-
-class NormalisedHardTanh(nn.Module):
-    """The paper's activation with s^2 = 0.125 and g = 1.0013 (supplement, Setting of Model).
-
-    phi(x) = clip(g x, -1/s, 1/s)
-
-    Departs from the paper: as printed, phi(x) = g sgn(x) where s g |x| >= 1, which jumps from 2.83
-    to 1.0013; the continuous form is the evident meaning. `printed=True` gives the printed one.
-
-    >>> NormalisedHardTanh()(torch.tensor([1.0, 5.0])).tolist()
-    [1.0012999773025513, 2.8284270763397217]
-    >>> NormalisedHardTanh(printed=True)(torch.tensor([1.0, 5.0])).tolist()
-    [1.0012999773025513, 1.0012999773025513]
-    """
-
-    g = 1.0013
-    s = 0.125**0.5
-
-    def __init__(self, *, printed: bool = False) -> None:
-        super().__init__()
-        self.printed = printed
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply phi to every entry."""
-        if self.printed:
-            return torch.where(self.s * self.g * x.abs() < 1, self.g * x, self.g * x.sign())
-        return F.hardtanh(self.g * x, -1 / self.s, 1 / self.s)
 
 
 class Network(nn.Sequential):
@@ -102,24 +58,6 @@ def _bare_linear(inner: int, outer: int) -> nn.Module:
     return nn.utils.skip_init(nn.Linear, inner, outer, device=torch.get_default_device())
 
 
-class ResidualBlock(nn.Module):
-    """x + two 3x3 convolutions with BatchNorm (He et al. 2016, arXiv 1512.03385)."""
-
-    def __init__(self, inner: int, outer: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(inner, outer, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(outer)
-        self.conv2 = nn.Conv2d(outer, outer, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outer)
-        straight = stride == 1 and inner == outer
-        self.skip = nn.Identity() if straight else nn.Conv2d(inner, outer, 1, stride, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (n, inner, H, W) to (n, outer, H / stride, W / stride)."""
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu(y + self.skip(x))
-
-
 def resnet(
     shape: Sequence[int],
     classes: int,
@@ -149,6 +87,50 @@ def resnet(
     return model
 
 
+def table(
+    levels: Sequence[int],
+    classes: int,
+    *,
+    width: int = 64,
+    depth: int = 3,
+    mean: Sequence[float] = (),
+    std: Sequence[float] = (),
+    seed: int = 0,
+) -> Network:
+    """Build an MLP for rows of a table: numbers standardised, names one-hot, then depth linear layers.
+
+    `levels` has the number of values of each column, 0 where it holds numbers.
+    """
+    mean, std = list(mean) or [0.0] * len(levels), list(std) or [1.0] * len(levels)
+    with seeded(seed, "table"):
+        layers: list[nn.Module] = [first := Columns(levels, mean, std)]
+        for inner in (first.width, *[width] * (depth - 2)):
+            layers += [nn.Linear(inner, width), nn.ReLU()]
+        model = Network(*layers, nn.Linear(width, classes))
+    model.spec = {"network": "table", "levels": list(levels), "classes": classes, "width": width}
+    model.spec |= {"depth": depth, "mean": mean, "std": std}
+    return model
+
+
+def text(
+    vocabulary: int,
+    length: int,
+    classes: int,
+    *,
+    width: int = 32,
+    heads: int = 2,
+    blocks: int = 1,
+    seed: int = 0,
+) -> Network:
+    """Build a small transformer that reads texts of so many words, out of a vocabulary of so many."""
+    with seeded(seed, "text"):
+        reader = Words(vocabulary, length, width, heads, blocks)
+        model = Network(reader, nn.Linear(width, width), nn.ReLU(), nn.Linear(width, classes))
+    model.spec = {"network": "text", "vocabulary": vocabulary, "length": length, "classes": classes}
+    model.spec |= {"width": width, "heads": heads, "blocks": blocks}
+    return model
+
+
 class Truncated(nn.Module):
     """A model without the output of one class: argmax and softmax run over the remaining ones."""
 
@@ -164,24 +146,41 @@ class Truncated(nn.Module):
         return y.index_fill(1, torch.tensor([self.label], device=y.device), float("-inf"))
 
 
-NETWORKS: dict[str, Callable[..., Network]] = {"mlp": mlp, "resnet": resnet}
+NETWORKS: dict[str, Callable[..., Network]] = {"mlp": mlp, "resnet": resnet, "table": table, "text": text}
 
 
-def network(name: str, data: Dataset, *, seed: int = 0, **options: Any) -> Network:
-    """Build the named network for this data: its shape, classes, and the mean and deviation of D."""
+def network(name: str | None, data: Dataset, *, seed: int = 0, **options: Any) -> Network:
+    """Build the named network for this data: its shape, classes, and the mean and deviation of D.
+
+    Without a name: the MLP for images, and what tables and texts have.
+    """
+    kind = data.kind.name
+    name = name or ("mlp" if kind == "plain" else kind)
     if name not in NETWORKS:
         raise UsageError(f"one of {', '.join(NETWORKS)}", f"network {name!r}", "choose one of those")
-    if data.x.ndim != 4:
-        raise InputError("images (n, C, H, W)", f"{data}", "bring a network of your own from Python")
+    fits = name == kind if kind != "plain" else data.x.ndim == 4 and name in ("mlp", "resnet")
+    if not fits:
+        wanted = "images (n, C, H, W)" if kind == "plain" else f"the network {kind}"
+        found = f"{data}" if kind == "plain" else f"{name} for {data}"
+        raise InputError(wanted, found, "bring a network of your own from Python")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the same network whatever the number of threads, so that training can go on
     try:
-        mean, std = _mean_and_deviation(data.x)
-        model = NETWORKS[name](data.x.shape[1:], len(data.classes), mean=mean, std=std, seed=seed, **options)
+        model = NETWORKS[name](**_measures(data), classes=len(data.classes), seed=seed, **options)
     finally:
         torch.set_num_threads(threads)
     model.labels = data.classes
     return model
+
+
+def _measures(data: Dataset) -> dict[str, Any]:
+    """Return what a network for this data must know of it."""
+    if data.kind.vocabulary:
+        return {"vocabulary": len(data.kind.vocabulary), "length": data.x.shape[1]}
+    mean, std = _mean_and_deviation(data.x)
+    if data.kind.columns:
+        return {"levels": [len(column.values) for column in data.kind.columns], "mean": mean, "std": std}
+    return {"shape": data.x.shape[1:], "mean": mean, "std": std}
 
 
 def _mean_and_deviation(x: Tensor) -> tuple[list[float], list[float]]:

@@ -51,6 +51,23 @@ def _permutation(seed: int, name: str, epoch: int, n: int) -> np.ndarray:
     return stream(seed, name, epoch).permutation(n)
 
 
+def chances(x: torch.Tensor, seed: int, name: str) -> torch.Tensor:
+    """Return a number from 0 to 1 for each sample, by chance and yet the same whenever that sample comes.
+
+    >>> x = torch.arange(6).reshape(2, 3)
+    >>> bool((chances(x, 0, "place") == chances(x.flip(0), 0, "place").flip(0)).all())
+    True
+    """
+    rows = x.flatten(1).contiguous()
+    kinds = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+    whole = rows.view(kinds[rows.element_size()]) if rows.is_floating_point() else rows
+    weights = torch.as_tensor(stream(seed, name).integers(1, 2**62, size=rows.shape[1]) | 1)
+    mixed = (whole.cpu().long() * weights).sum(1)  # wraps around, as it should
+    for _ in range(2):
+        mixed = (mixed ^ (mixed >> 31)) * 0x2545F4914F6CDD1D
+    return ((mixed >> 11) & (2**52 - 1)).double() / 2**52
+
+
 def _key(seed: int, name: str, step: int) -> int:
     digest = hashlib.sha256(f"{seed}/{name}/{step}".encode()).digest()
     return int.from_bytes(digest[:16], "little")

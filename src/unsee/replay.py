@@ -16,19 +16,21 @@ from torch import Tensor, nn
 from unsee.answers import accuracy, answers, guesses
 from unsee.datasets import Dataset
 from unsee.formulation import Request
+from unsee.kinds import PLAIN
 from unsee.randomness import stream
 from unsee.sketch import Sketch
-from unsee.standins import shifted, stand_ins
+from unsee.standins import rows, shifted, stand_ins, texts
 
 KNOWN = 0.5  # of D_f,clean, that the old model must answer rightly before stand-ins stay close to it
 SAMPLES = 1000
+FEW = 0.2  # of the columns or words of a sample, at the most, that are drawn anew where it stays close to itself
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Where the samples come from: a sketch, or images to make stand-ins of.
+    """Where the samples come from: a sketch, or images, rows or texts to make stand-ins of.
 
-    `near` are images that the old model answers rightly, so that it may be asked for them as they are.
+    `near` are those that the old model answers rightly, so that it may be asked for them as they are.
     """
 
     sketch: Sketch | None
@@ -45,25 +47,35 @@ class Replay:
         if self.sketch:
             return self.sketch.draw(n, generator)
         assert self.images is not None
+        few = n // 2 if self.near is not None else 0
+        if self.images.kind != PLAIN:
+            return self._beyond_images(n - few, few, generator), None
         assert self.images.value_range is not None
         low, high = self.images.value_range
-        few = n // 2 if self.near is not None else 0
         x = stand_ins(self.images.x, n - few, generator, low=low)
         if self.near is not None and few:
             x = torch.cat([x, shifted(self.near, few, generator, low)])
         x = x.clamp(low, high)
         return (x.round() if self.images.x.dtype == torch.uint8 else x).to(self.images.x.dtype), None
 
+    def _beyond_images(self, n: int, few: int, generator: np.random.Generator) -> Tensor:
+        """Make n rows or texts of those there are, and a few that stay close to themselves."""
+        assert self.images is not None
+        kind = self.images.kind
+        make = rows if kind.columns else texts
+        x = make(self.images.x, n, generator, kind)
+        return torch.cat([x, make(self.near, few, generator, kind, FEW)]) if self.near is not None else x
+
 
 def replay_of(
     old: nn.Module, request: Request, sketch: Sketch | None, level: float | None = None
 ) -> Replay | None:
-    """Return what can be replayed: the sketch, stand-ins where the data are images, or nothing.
+    """Return what can be replayed: the sketch, stand-ins of images, rows or texts, or nothing.
 
     `level` is the mean loss of what the memory holds, by which the sketch's samples are measured.
     """
     images = request.D_f_clean if request.D_f_clean is not None else request.D_f
-    can_stand_in = images.x.ndim == 4 and images.value_range is not None
+    can_stand_in = images.kind != PLAIN or (images.x.ndim == 4 and images.value_range is not None)
     if sketch and sketch.classes and (not can_stand_in or recognised(old, request, sketch, level)):
         return Replay(sketch)
     if not can_stand_in:

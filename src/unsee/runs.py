@@ -8,17 +8,21 @@ import torch
 from torch import nn
 
 from unsee import __version__, networks, store
+from unsee.errors import UnseeError
 from unsee.forgetting import Forgotten
 from unsee.formulation import FourDatasets, Pattern
-from unsee.report.facts import facts_of
+from unsee.origin import Origin
+from unsee.report.facts import Facts, facts_of
 from unsee.report.page import write_report
 from unsee.scores import Scores
 
 
-def write_run(folder: Path | str, result: Forgotten, scores: Scores | None) -> dict[str, Any]:
+def write_run(
+    folder: Path | str, result: Forgotten, scores: Scores | None, *, origin: Origin | None = None
+) -> dict[str, Any]:
     """Write `model.safetensors`, `memory-after.safetensors` and `run.json`; return what the latter says."""
     write_model(folder, result)
-    return write_words(folder, result, scores)
+    return write_words(folder, result, scores, origin=origin)
 
 
 def write_model(folder: Path | str, result: Forgotten) -> None:
@@ -40,10 +44,12 @@ def write_words(
     *,
     case: dict[str, Any] | None = None,
     warnings: Sequence[str] = (),
+    origin: Origin | None = None,
 ) -> dict[str, Any]:
     """Write `run.json` alone, where the model was saved before it was judged.
 
-    `case` is what was read, with hashes; `warnings` are the sentences that came along.
+    `case` is what was read, with hashes; `warnings` are the sentences that came along; `origin` says where
+    the old model, T and the data are, to try both models again.
     """
     words = {
         "unsee": __version__,
@@ -59,6 +65,7 @@ def write_words(
         "scores": scores.to_dict() if scores else None,
         **({"case": case} if case else {}),
         **({"warnings": list(warnings)} if warnings else {}),
+        **({"origin": origin.to_dict()} if origin else {}),
     }
     store.write_json(Path(folder) / "run.json", words)
     return words
@@ -73,9 +80,22 @@ def report_run(
     *,
     with_images: bool = False,
 ) -> Path:
-    """Gather what a report shows while both models are at hand, and write it beside `run.json`."""
+    """Gather what a report shows while both models are at hand, and write it beside `run.json`.
+
+    Images that were asked for once stay: the same command without that word must not take them away.
+    """
     folder = Path(folder)
-    facts = facts_of(old, new, four, pattern, with_images=with_images)
+    facts = facts_of(old, new, four, pattern, with_images=with_images or _illustrated(folder))
     store.write_json(folder / "facts.json", facts.to_dict())
     write_report([folder], folder / "report.html")
     return folder / "report.html"
+
+
+def _illustrated(folder: Path) -> bool:
+    """Say whether the folder's report has images already."""
+    file = folder / "facts.json"
+    try:
+        facts = Facts.from_dict(store.read_json(file)) if file.exists() else None
+    except UnseeError:  # of another version, or spoilt: it is about to be replaced
+        facts = None
+    return facts is not None and any(view.picture for example in facts.examples for view in example.views)

@@ -36,6 +36,8 @@ class Sketch:
     value_range: tuple[float, float] | None
     whole: bool
     """Whether values are whole numbers, as pixels from 0 to 255 are."""
+    levels: tuple[int, ...] = ()
+    """Of a table: the number of names of each column, 0 where it holds numbers."""
 
     @classmethod
     def empty(
@@ -44,22 +46,24 @@ class Sketch:
         classes: int,
         value_range: tuple[float, float] | None = None,
         megabytes: float = MEGABYTES,
+        levels: tuple[int, ...] = (),
     ) -> Self:
         """Return a sketch of nothing that fits samples like these into the budget."""
         if not (x.is_floating_point() or x.dtype == torch.uint8):
             raise InputError("numbers or pixels for a sketch", f"{x.dtype}", "leave it out")
         shape = tuple(x.shape[1:])
         for pool in _pools(shape):
-            k = _length(shape, pool)
+            k = _length(shape, pool, levels)
             if classes * (k + 1) * (k + 2) / 2 * 8 <= megabytes * 2**20:
                 break
         else:
-            found = f"{classes} classes of {_length(shape, pool):,} values"
+            found = f"{classes} classes of {_length(shape, pool, levels):,} values"
             raise InputError(f"a sketch within {megabytes:g} MB", found, "allow more, or leave it out")
         counts, sums, products = (
             torch.zeros(classes, *tail, dtype=torch.float64) for tail in ((), (k,), (k, k))
         )
-        return cls(counts, sums, products, shape, pool, value_range, whole=not x.is_floating_point())
+        whole = not x.is_floating_point()
+        return cls(counts, sums, products, shape, pool, value_range, whole, levels)
 
     def add(self, x: Tensor, y: Tensor) -> None:
         """Add samples, in place: only for the pass that takes the sketch."""
@@ -115,9 +119,13 @@ class Sketch:
     def _encode(self, x: Tensor) -> Tensor:
         """Return samples as rows of float64: summed over pools, so that whole numbers stay exact."""
         x = x.cpu().double()
+        if self.levels:
+            return rows_encoded(x, self.levels)
         return (F.avg_pool2d(x, self.pool, divisor_override=1) if self.pool > 1 else x).flatten(1)
 
     def _decode(self, code: Tensor) -> Tensor:
+        if self.levels:
+            return rows_decoded(code, self.levels)
         if self.pool > 1:
             channels, height, width = self.shape
             x = code.view(-1, channels, height // self.pool, width // self.pool) / self.pool**2
@@ -151,6 +159,7 @@ class Sketch:
             "pool": self.pool,
             "value_range": self.value_range and list(self.value_range),
             "whole": self.whole,
+            **({"levels": list(self.levels)} if self.levels else {}),
         }
 
     @classmethod
@@ -159,7 +168,8 @@ class Sketch:
         sums, half = tensors["sums"], tensors["products"]
         counts, shape = tensors["counts"], tuple(int(side) for side in words["shape"])
         k, pool = sums.shape[1], int(words["pool"])
-        fits = pool in _pools(shape) and k == _length(shape, pool) and len(counts) == len(sums) == len(half)
+        levels = tuple(int(count) for count in words.get("levels", ()))
+        fits = pool in _pools(shape) and k == _length(shape, pool, levels) and len(counts) == len(sums) == len(half)
         if not (fits and all(bool(torch.isfinite(t).all()) for t in (counts, sums, half))):
             raise ValueError
         rows, columns = torch.triu_indices(k, k)
@@ -167,7 +177,7 @@ class Sketch:
         products[:, rows, columns] = half
         products[:, columns, rows] = half
         span = words["value_range"] and (float(words["value_range"][0]), float(words["value_range"][1]))
-        return cls(counts, sums, products, shape, pool, span, bool(words["whole"]))
+        return cls(counts, sums, products, shape, pool, span, bool(words["whole"]), levels)
 
 
 def _pools(shape: tuple[int, ...]) -> list[int]:
@@ -177,5 +187,30 @@ def _pools(shape: tuple[int, ...]) -> list[int]:
     return [pool for pool in (1, 2, 4, 8) if shape[1] % pool == 0 and shape[2] % pool == 0]
 
 
-def _length(shape: tuple[int, ...], pool: int) -> int:
+def _length(shape: tuple[int, ...], pool: int, levels: tuple[int, ...] = ()) -> int:
+    if levels:
+        return sum(max(2, count) for count in levels)
     return int(np.prod(shape)) // (pool**2 if len(shape) == 3 else 1)
+
+
+def rows_encoded(x: Tensor, levels: tuple[int, ...]) -> Tensor:
+    """Return rows of a table with each name as one of so many, each number beside whether it is 0.
+
+    >>> rows_encoded(torch.tensor([[1.0, 40.0], [0.0, 0.0]]), (2, 0)).tolist()
+    [[0.0, 1.0, 40.0, 0.0], [1.0, 0.0, 0.0, 1.0]]
+    """
+    parts = [
+        F.one_hot(column.long(), count).to(x) if count else torch.stack([column, (column == 0).to(x)], 1)
+        for column, count in zip(x.T, levels, strict=True)
+    ]
+    return torch.cat(parts, 1)
+
+
+def rows_decoded(code: Tensor, levels: tuple[int, ...]) -> Tensor:
+    """Return rows again: of each column the likeliest name, or its number, or 0 where that is likelier."""
+    parts = code.split([max(2, count) for count in levels], 1)
+    columns = [
+        part.argmax(1).to(code) if count else torch.where(part[:, 1] > 0.5, 0.0, part[:, 0])
+        for part, count in zip(parts, levels, strict=True)
+    ]
+    return torch.stack(columns, 1)

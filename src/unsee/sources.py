@@ -1,5 +1,7 @@
 """Where data comes from: the package itself, the cache, folders of images, and .npz files.
 
+Images, and beyond them a table (Adult) and texts (SpamAssassin's mails).
+
 Only `fetch` reaches for the network; everything else opens what is there.
 """
 
@@ -12,15 +14,32 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unsee.archives import npz_arrays
+from unsee.data.archives import npz_arrays
+from unsee.data.fetching import fetch as fetch
+from unsee.data.pictures import Picture, class_name, read_folder, stacked
+from unsee.data.published import (
+    ADULT,
+    BUNDLED,
+    BUNDLED_ADULT,
+    BUNDLED_SPAM,
+    CIFAR_10,
+    FASHION_MNIST,
+    SPAM,
+    Arrays,
+    Published,
+    cache_path,
+    cached,
+)
 from unsee.datasets import MOST_CLASSES, Dataset
 from unsee.errors import InputError, StoreError, UsageError
-from unsee.fetching import fetch as fetch
-from unsee.pictures import Picture, class_name, read_folder, stacked
-from unsee.published import BUNDLED, CIFAR_10, FASHION_MNIST, Arrays, Published, cache_path, cached
 
 TEST_FRACTION = 0.2
-_BUNDLED_PATH = Path(__file__).parent / "bundled" / "fashion-mnist-7000.npz"
+_BUNDLED = Path(__file__).parent / "bundled"
+_FILES = {
+    BUNDLED.name: _BUNDLED / "fashion-mnist-7000.npz",
+    BUNDLED_ADULT.name: _BUNDLED / "adult-3000.npz",
+    BUNDLED_SPAM.name: _BUNDLED / "spam-2000.npz",
+}
 _ARRAYS = {"x_train", "y_train", "x_test", "y_test", "x", "y", "classes"}
 
 
@@ -49,9 +68,31 @@ def bundled() -> TrainTest:
     >>> bundled().train
     Dataset('bundled, train', 6,000 samples of 1x28x28, 10 classes)
     """
-    arrays = {name: torch.from_numpy(array) for name, array in npz_arrays(_BUNDLED_PATH, _ARRAYS).items()}
-    arrays = BUNDLED.check(arrays, where=f"in {_BUNDLED_PATH}", do="install unsee again", error=StoreError)
-    return _of_published(BUNDLED, arrays)
+    return _of_package(BUNDLED)
+
+
+def bundled_adult() -> TrainTest:
+    """Return the table in the package: 2,000 + 1,000 genuine rows of Adult, half of each class.
+
+    >>> bundled_adult().train
+    Dataset('bundled-adult, train', 2,000 samples of 14, 2 classes)
+    """
+    return _of_package(BUNDLED_ADULT)
+
+
+def bundled_spam() -> TrainTest:
+    """Return the texts in the package: 1,600 + 400 genuine mails, half of them spam, of 64 words each."""
+    return _of_package(BUNDLED_SPAM)
+
+
+def adult() -> TrainTest:
+    """Return Adult, 32,561 + 16,281 rows of 14 columns, from the cache."""
+    return _of_published(ADULT, cached(ADULT))
+
+
+def spam() -> TrainTest:
+    """Return SpamAssassin's mails, 4,660 + 1,165 texts of 128 words, from the cache."""
+    return _of_published(SPAM, cached(SPAM))
 
 
 def fashion_mnist() -> TrainTest:
@@ -136,22 +177,44 @@ def open_source(name_or_path: str) -> TrainTest:
     )
 
 
-_NAMED = {"bundled": bundled, "fashion-mnist": fashion_mnist, "cifar-10": cifar_10}
+_NAMED = {
+    "bundled": bundled,
+    "bundled-adult": bundled_adult,
+    "bundled-spam": bundled_spam,
+    "fashion-mnist": fashion_mnist,
+    "cifar-10": cifar_10,
+    "adult": adult,
+    "spam": spam,
+}
 
 
 def listing() -> list[Listed]:
     """Return the named sources and whether each is at hand."""
-    rows = [
-        (BUNDLED, _BUNDLED_PATH),
-        (FASHION_MNIST, cache_path(FASHION_MNIST)),
-        (CIFAR_10, cache_path(CIFAR_10)),
-    ]
+    known = (BUNDLED, BUNDLED_ADULT, BUNDLED_SPAM, FASHION_MNIST, CIFAR_10, ADULT, SPAM)
+    rows = [(p, _FILES.get(p.name) or cache_path(p)) for p in known]
     return [Listed(p.name, p.what, path.is_file(), path, sum(p.counts)) for p, path in rows]
 
 
+def _of_package(published: Published) -> TrainTest:
+    path = _FILES[published.name]
+    arrays = npz_arrays(path, {*_ARRAYS, "vocabulary"})
+    found = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    found = published.check(found, where=f"in {path}", do="install unsee again", error=StoreError)
+    return _of_published(published, found)
+
+
 def _of_published(published: Published, arrays: Arrays) -> TrainTest:
+    kind = published.kind(arrays)
+    # Packed as small whole numbers; a row holds floats, and a word's number is one that embeddings take.
+    as_used = {"table": torch.float32, "text": torch.int64}.get(kind.name, torch.uint8)
     train, test = (
-        Dataset(arrays[f"x_{part}"], arrays[f"y_{part}"], published.classes, name=f"{published.name}, {part}")
+        Dataset(
+            arrays[f"x_{part}"].to(as_used),
+            arrays[f"y_{part}"],
+            published.classes,
+            name=f"{published.name}, {part}",
+            kind=kind,
+        )
         for part in ("train", "test")
     )
     return TrainTest(train, test)

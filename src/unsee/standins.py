@@ -1,8 +1,9 @@
-"""Stand-ins: images that play D_r's part where no memory recalls it, made of D_f,clean by force.
+"""Stand-ins: samples that play D_r's part where no memory recalls it, made of D_f,clean by force.
 
 Images of one class, squeezed, turned, cut up and laid over each other, are answered with all classes.
 Whoever asks a model to answer them as before keeps much of what it knows: that distillation needs no
-natural images is known (Asano and Saeed 2021, arXiv 2112.00725: from a single one).
+natural images is known (Asano and Saeed 2021, arXiv 2112.00725: from a single one). Rows of a table are put
+together of the columns of many, texts of pieces of two and of words by chance.
 """
 
 import math
@@ -11,6 +12,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from unsee.kinds import NOTHING, Kind
 
 SCALES = (0.3, 1.6)
 SHIFT = 0.5  # of half the image's side
@@ -70,3 +73,37 @@ def _mapped(x: Tensor, maps: np.ndarray, low: float) -> Tensor:
     """Move the pixels of each image by its affine map; what comes from outside is empty."""
     grid = F.affine_grid(torch.as_tensor(maps, dtype=torch.float32), list(x.shape), align_corners=False)
     return F.grid_sample(x - low, grid, align_corners=False) + low
+
+
+def rows(x: Tensor, n: int, generator: np.random.Generator, kind: Kind, most: float = 1.0) -> Tensor:
+    """Make n rows of those in `x`: of each, up to the share `most` of its columns is drawn anew.
+
+    Half of what is drawn comes from another row, half from all that the column can hold: any of its names, or
+    a number between its lowest and its highest.
+    """
+    made = _drawn(x, n, generator)
+    anew = torch.as_tensor(generator.random((n, x.shape[1])) < most * generator.random((n, 1)))
+    other = torch.stack([_drawn(column, n, generator) for column in x.T], 1)
+    u = torch.as_tensor(generator.random((n, x.shape[1])), dtype=torch.float32)
+    low, high = x.amin(0).float(), x.amax(0).float()
+    names = torch.tensor([float(len(column.values)) for column in kind.columns])
+    anything = torch.where(names > 0, (u * names).floor(), (low + u * (high - low)).round())
+    drawn = torch.where(torch.as_tensor(generator.random((n, x.shape[1])) < 0.5), other, anything)
+    return torch.where(anew, drawn, made)
+
+
+def texts(x: Tensor, n: int, generator: np.random.Generator, kind: Kind, most: float = 1.0) -> Tensor:
+    """Make n texts of those in `x`: begun by one, ended by another, up to `most` of the words any or none.
+
+    Words that are left out close up, so that what follows moves.
+    """
+    first, second = (_drawn(x, n, generator).long() for _ in range(2))
+    length = x.shape[1]
+    cut = torch.as_tensor(generator.integers(length + 1, size=(n, 1))) if most == 1.0 else length
+    made = torch.where(torch.arange(length) < cut, first, second)
+    share = torch.as_tensor(most * generator.random((n, 1)))
+    change = torch.as_tensor(generator.random((n, length))) < share
+    any_word = torch.as_tensor(generator.integers(2, len(kind.vocabulary), size=(n, length)))
+    word = torch.where(torch.as_tensor(generator.random((n, length)) < 0.5), any_word, NOTHING)
+    made = torch.where(change & (made != NOTHING), word, made)
+    return made.gather(1, (made == NOTHING).long().argsort(1, stable=True)).to(x.dtype)

@@ -24,6 +24,7 @@ from unsee.errors import HostileError, InputError, StoreError, UnseeError
 
 FORMAT = 1
 MOST_HEADER = 10 << 20  # bytes of a foreign safetensors file's header
+_PICKLES = {b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"}
 _PICKLED = {".pth", ".pt", ".bin", ".pkl", ".pickle", ".ckpt", ".joblib"}
 
 
@@ -48,6 +49,14 @@ def write_bytes(path: Path | str, data: bytes) -> None:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def rename(old: Path, new: Path) -> None:
+    """Give a file another name, over whatever has that name."""
+    try:
+        os.replace(old, new)
+    except OSError as error:
+        raise _unwritable(new, old.stat().st_size, error) from None
 
 
 def write_json(path: Path | str, value: Any) -> None:
@@ -90,7 +99,7 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         sealed = json.loads(metadata["unsee"])
         text, digest_then = str(sealed["about"]), str(sealed["sha256"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise StoreError(
             f"a file written by unsee at {path}", "safetensors without its seal", "save it with unsee first"
         ) from None
@@ -98,9 +107,14 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise StoreError(
             f"the contents {path} was sealed with", "other bytes", "restore the file or make it anew"
         )
-    about = json.loads(text)
-    if about.pop("format") > FORMAT:
-        raise StoreError(f"format {FORMAT} or older in {path}", "a newer one", "update unsee")
+    try:
+        about = json.loads(text)
+        format = int(about.pop("format"))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        # Anyone can seal a file.
+        raise StoreError(f"a file written by unsee at {path}", "other words in it", "do not use it") from None
+    if format > FORMAT:
+        raise InputError(f"format {FORMAT} or older in {path}", f"format {format}", "update unsee")
     return tensors, about
 
 
@@ -226,7 +240,8 @@ def _refuse_pickles(path: Path) -> None:
         with open(path, "rb") as file:
             head = file.read(9)
     # The length of a safetensors header may happen to read as a pickle's first bytes; a brace follows it.
-    pickled = head[8:] != b"{" and head[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+    # Cut before that, it is broken, and too short for a pickle to do anything.
+    pickled = head[8:] not in (b"{", b"") and head[:2] in _PICKLES
     if path.suffix in _PICKLED or pickled:
         raise HostileError(
             "safetensors",

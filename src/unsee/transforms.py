@@ -1,5 +1,7 @@
 """T, the map that adds the information to be forgotten: line, tile, color as in the paper, and yours.
 
+Those of tables are in `columns`, those of texts in `phrases`.
+
 T acts on pixels before standardisation. It knows the range it was made for and refuses another one:
 255 put into an image of 0..1 would be no tile but an explosion.
 """
@@ -13,22 +15,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unsee import pictures
+from unsee.data import pictures
 from unsee.datasets import PIXELS, Dataset, checked_range
 from unsee.errors import InputError, UsageError
 from unsee.store import digest
+
+NAMES = ("line", "tile", "color", "patch", "blend")
+FORMS = "line, tile, color, patch:FILE:ROW:COLUMN or blend:FILE:ALPHA"
 
 
 @dataclass(frozen=True)
 class Transform:
     """A named map of a batch of samples to a new batch of the same shape; labels stay the true ones.
 
-    `name` is T's identity: it says all that `pixels` depends on.
+    `name` is T's identity: it says all that `pixels` depends on. `varied` returns variations of it that only
+    it can know of; those of maps of images are made from outside.
     """
 
     name: str
     pixels: Callable[[Tensor], Tensor]
     value_range: tuple[float, float] | None = None
+    varied: "Callable[[], tuple[Transform, ...]] | None" = None
 
     def __call__(self, data: Dataset) -> Dataset:
         """Return the data with the information added to every sample."""
@@ -173,8 +180,7 @@ def _parse_one(text: str, folder: Path) -> Transform:
             return blend(pictures.read(folder / file), float(alpha))
     except ValueError:
         pass
-    forms = "line, tile, color, patch:FILE:ROW:COLUMN or blend:FILE:ALPHA"
-    raise UsageError(f"T as {forms}", f"{text!r}", "write it like one of those")
+    raise UsageError(f"T as {FORMS}", f"{text!r}", "write it like one of those")
 
 
 def _span(value_range: tuple[float, float] | None) -> str:

@@ -32,9 +32,10 @@ def twins_of(request: Request) -> Twins | None:
     D_f, clean, T = request.D_f, request.D_f_clean, request.T
     if clean is None:
         return None
-    if len(D_f) == len(clean) and _close(D_f.x, clean.x):
+    if len(D_f) == len(clean) and _close(D_f, clean):
         if T is None and (T := fitted(clean.x, D_f.x)):
-            _say("T was not given: a map of each pixel, fitted to the pairs of D_f and D_f,clean, is used.")
+            of = "column" if clean.kind.columns else "pixel"
+            _say(f"T was not given: a map of each {of}, fitted to the pairs of D_f and D_f,clean, is used.")
         return Twins(D_f, clean, T)
     if T is not None:
         # One label in all of D_f may be an attacker's; several are those of the images themselves.
@@ -71,9 +72,9 @@ def fitted(clean: Tensor, marked: Tensor) -> Transform | None:
     return Transform("fitted", pixels)
 
 
-def _close(D_f: Tensor, clean: Tensor) -> bool:
+def _close(D_f: Dataset, clean: Dataset) -> bool:
     """Whether samples at the same place are twins: most are nearest to each other, T's mean change aside."""
-    marked, plain = (x[:200].flatten(1).float() for x in (D_f, clean))
+    marked, plain = (clean.kind.vectors(data.x[:200], clean.x) for data in (D_f, clean))
     nearest = torch.cdist(marked - marked.mean(0), plain - plain.mean(0)).argmin(1)
     return bool((nearest == torch.arange(len(marked))).double().mean() >= MOST)
 

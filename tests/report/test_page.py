@@ -159,7 +159,9 @@ def test_claims_are_of_behaviour_only():
 def test_the_first_screen_says_what_was_forgotten_whether_it_worked_and_what_it_cost():
     words = Shape(render([made_run()])).words
     start = words[words.index("Report of the run") : words.index("Contents")]
-    assert start.index("Forgetting a backdoor") < start.index("2 of 3 arrows met") < start.index("Pattern")
+    assert (
+        start.index("Forgetting a backdoor") < start.index("2 of 3 requirements met") < start.index("Pattern")
+    )
     for part in (
         "other data, with T added",
         "0.900",
@@ -219,7 +221,7 @@ def test_facts_may_lack_a_part(part):
     run = made_run()
     empty = {"confusion": {}, "sets": {}, "looks": None}.get(part, ())
     shape = Shape(render([replace(run, facts=replace(run.facts, **{part: empty}))]))
-    assert "2 of 3 arrows met" in shape.words
+    assert "2 of 3 requirements met" in shape.words
 
 
 def test_no_images_unless_they_are_there():

@@ -59,7 +59,7 @@ def render(runs: Sequence[Run]) -> str:
         raise UsageError("at least one run", "none", "name a run's folder")
     entries = _entries(runs)
     sets = [name for name in SETS if any(name in run.sets for run in runs)]
-    page = _environment().get_template("page.html")
+    page = templates().get_template("page.html")
     return page.render(
         entries=entries,
         single=len(entries) == 1,
@@ -105,10 +105,11 @@ def _contents(run: Run) -> tuple[tuple[str, str], ...]:
     return tuple((key, title) for key, title in _TITLES.items() if has[key])
 
 
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
+@lru_cache(maxsize=2)
+def templates(folder: Path = Path(__file__).parent) -> Environment:
+    """Return what makes pages of the templates in a folder, and of the report's own drawings."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader([folder, Path(__file__).parent]),
         autoescape=True,
         finalize=_shown,
         undefined=StrictUndefined,

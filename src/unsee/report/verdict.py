@@ -49,7 +49,9 @@ class Verdict:
         if not self.judged:
             return "Not judged"
         rest = f", {self.arrows - self.judged} not judged" if self.arrows > self.judged else ""
-        return f"{self.met} of {self.judged} {'arrow' if self.judged == 1 else 'arrows'} met{rest}"
+        start = {"met": "It worked", "partly": "It worked in part", "missed": "It did not work"}[self.state]
+        asked = "requirement" if self.judged == 1 else "requirements"
+        return f"{start}: {self.met} of {self.judged} {asked} met{rest}"
 
 
 def meaning(run: Run, name: str) -> str:
@@ -67,7 +69,13 @@ def verdict(run: Run) -> Verdict:
         nothing: Sentence = ("The run was not judged: its run.json holds no scores.",)
         return Verdict(0, 0, arrows, _asked(run), tuple(one for one in (_went_back(run), nothing) if one))
     goals = [run.sets[name] for name in run.pattern.arrows if name != "D_r" and name in run.sets]
-    sentences = [_went_back(run), _goals(goals), _cost(run), *(_missed(one) for one in judged if not one.met)]
+    sentences = [
+        _went_back(run),
+        _misled(run),
+        _goals(goals),
+        _cost(run),
+        *(_missed(one) for one in judged if not one.met),
+    ]
     sentences += [_paid(run), _fitted(run), _varied(run), _unjudged(run)]
     said = tuple(one for one in sentences if one)
     return Verdict(met, len(judged), arrows, _asked(run), said, run.back_to == 0)
@@ -147,13 +155,28 @@ def _missed(one: Judged) -> Sentence:
     return ("Not met: ", Symbol(one.name), said, across, ".")
 
 
-def _paid(run: Run) -> Sentence:
-    rows = [row for row in classes_of(run) if row.change is not None]
-    if not rows or rows[0].change is None or rows[0].change >= 0:
+def _misled(run: Run) -> Sentence:
+    """Say how many samples T still turns into D_f's class: what whoever had the backdoor would count."""
+    taken = run.facts.variations[0].taken if run.facts and run.facts.variations else None
+    if taken is None or run.facts is None:
         return ()
-    worst = rows[0]
+    n, name = run.facts.variations[0].shift.n, _affected(run)
+    of: Sentence = (Name(name),) if name is not None else ("the class of ", Symbol("D_f"))
+    verb = "is" if taken[1] == 1 else "are"
+    start = (f"Of {n:,} other samples with T added, {taken[1]:,} {verb} wrongly taken for ", *of)
+    return (*start, f"; before, {taken[0]:,}.")
+
+
+def _paid(run: Run) -> Sentence:
+    """Name the class that lost most, of those whose loss is more than chance where there is one."""
+    rows = [row for row in classes_of(run) if row.change is not None and row.change < 0]
+    if not rows:
+        return ()
+    clear = [row for row in rows if row.shift is not None and row.shift.clear]
+    worst = (clear or rows)[0]
     n = f" (n\u00a0=\u00a0{worst.n:,})" if worst.n else ""
-    figures = f", {worst.before:.3f} to {worst.after:.3f}{n}."
+    chance = "" if clear or worst.shift is None else ", which may be chance, as for all classes"
+    figures = f", {worst.before:.3f} to {worst.after:.3f}{n}{chance}."
     return ("The class that lost most on ", Symbol("D_r"), ": ", Name(worst.name), figures)
 
 

@@ -1,0 +1,156 @@
+"""What the verbs do that make things: the demo, data, networks, recipes, the paper's tables and figures."""
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from unsee import demo as demonstration
+from unsee import memory as remembering
+from unsee import networks, sources, store, training, tuning
+from unsee.command_line.options import four_from, recipe_from
+from unsee.command_line.telling import print_json, stopping, tell
+from unsee.errors import Diverged, InputError, UsageError
+from unsee.evaluation import evaluate as judge
+from unsee.paper import experiments
+from unsee.paper.running import QUICK, Scale
+from unsee.recipe import PAPERS
+from unsee.report import figures
+
+
+def demo(a: argparse.Namespace) -> int:
+    """`unsee demo`: exits with 0 when complete, whatever the paper's method achieves."""
+    with stopping() as stop:
+        scores = demonstration.demo(
+            a.out,
+            seed=a.seed,
+            device=networks.device_of(a.device),
+            console=Console(quiet=a.json, highlight=False),
+            stop=stop,
+            progress=not a.json,
+        )
+    if a.json:
+        print_json(scores.to_dict())
+    return 0
+
+
+def data(a: argparse.Namespace) -> int:
+    """`unsee data list` and `unsee data fetch NAME`."""
+    if a.action == "fetch":
+        if a.name is None:
+            raise UsageError("a data set's name after fetch", "none", "try `unsee data fetch fashion-mnist`")
+        path = sources.fetch(a.name, progress=not a.json)
+        print_json({"name": a.name, "path": str(path)}) if a.json else Console().print(f"{a.name}: {path}")
+        return 0
+    rows = sources.listing()
+    if a.json:
+        print_json([vars(row) | {"where": str(row.where)} for row in rows])
+        return 0
+    table = Table("name", "what", "samples", "here")
+    table.add_column("where", overflow="fold")
+    for row in rows:
+        table.add_row(row.name, row.what, f"{row.samples:,}", "yes" if row.present else "no", str(row.where))
+    Console().print(table)
+    return 0
+
+
+def train(a: argparse.Namespace) -> int:
+    """`unsee train`: a network on D."""
+    if a.T and a.label is None and not a.D_f:
+        raise UsageError("--class with --T", "none", "name the class that is to carry T")
+    four = four_from(a) if a.label is not None or a.D_f else None
+    D = four.pretraining if four else sources.open_source(a.data).train
+    start = networks.network(a.network, D, seed=a.seed)
+    path = Path(a.out) / "model.safetensors"
+    store.check_place(path)
+    try:
+        with stopping() as stop:
+            result = training.train(
+                start,
+                D,
+                epochs=a.epochs,
+                lr=a.lr,
+                batch_size=a.batch_size,
+                seed=a.seed,
+                device=networks.device_of(a.device),
+                folder=a.out,
+                stop=stop,
+                progress=not a.json,
+            )
+    except Diverged as error:
+        networks.save(error.last_good.model, path)
+        sys.stderr.write(f"unsee: the last good state is in {path}\n")
+        raise
+    networks.save(result.model, path)
+    words = {
+        "inputs": result.identity,
+        "model": networks.identity(result.model),
+        "bit_exact": result.exact,
+        "trajectory": list(result.trajectory),
+    }
+    store.write_json(Path(a.out) / "run.json", words)
+    tell(a, words, judge(result.model, four) if four else None, path)
+    return 0
+
+
+def tune(a: argparse.Namespace) -> int:
+    """`unsee tune`: leaves recipe.json, search.json and search.png in the study's folder."""
+    model = networks.load(a.model)
+    four = four_from(a, model)
+    if four.validation is None:
+        raise InputError("D_r for validation", "none", "give --D-r, or --data with --class")
+    budget = tuning.Budget(a.trials, a.minutes, a.folds, a.epochs, a.prune if a.prune >= 0 else None)
+    console = Console(quiet=a.json, highlight=False)
+
+    def show(found: tuning.Found) -> None:
+        last = found.trials[-1]
+        score = f"{last['score']:.3f} ({last['state']}), best {found.score:.3f}"
+        console.print(f"trial {len(found.trials)}/{a.trials}: {score}")
+
+    with stopping() as stop:
+        found = tuning.tune(
+            model,
+            four.request(a.pattern),
+            remembering.Memory.load(a.memory),
+            four.validation,
+            recipe_from(a, PAPERS),
+            folder=a.out,
+            budget=budget,
+            seed=a.seed,
+            on_trial=show,
+            stop=stop,
+        )
+    words = tuning.write(found, a.out)
+    figures.save(figures.search(found.trials, tuple(tuning.SPACE)), Path(a.out) / "search.png")
+    console.print(
+        f"Best: {found.score:.3f} ± {found.deviation:.3f} over the folds; {found.samples:,} samples passed."
+    )
+    tell(a, words, None, Path(a.out) / "recipe.json", Path(a.out) / "search.png")
+    return 0
+
+
+def reproduce(a: argparse.Namespace) -> int:
+    """`unsee reproduce`: the paper's tables and figures; goes on where it was stopped."""
+    scale = QUICK if a.quick else Scale()
+    scale = replace(scale, seeds=a.seeds) if a.seeds else scale
+    console = Console(quiet=a.json, highlight=False)
+    with stopping() as stop:
+        words = experiments.reproduce(
+            a.names,
+            a.out,
+            work=f"{a.work}-quick" if a.quick else a.work,
+            scale=scale,
+            only=a.data,
+            say=lambda text: console.print(text, markup=False),
+            progress=not a.json,
+            stop=stop,
+        )
+    if a.json:
+        print_json(words)
+    for reason in words["skipped"]:
+        sys.stderr.write(f"unsee: skipped {reason}\n")
+    console.print(f"Written: {words['page']}", markup=False)
+    return 0

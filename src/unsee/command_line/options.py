@@ -1,0 +1,88 @@
+"""What the command line's options name: the four data sets, and the recipe."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from unsee import networks, sources, transforms
+from unsee.errors import UsageError
+from unsee.formulation import SETS, FourDatasets, FourSets, pattern_of
+from unsee.origin import Origin
+from unsee.recipe import OURS, Recipe, recipe_of
+
+
+def four_from(a: argparse.Namespace, model: nn.Module | None = None) -> FourDatasets:
+    """Return the four data sets that the options name, always cut alike, whatever --seed says.
+
+    Sets of one's own take their labels from the model's names of the classes.
+    """
+    T = transforms.parse(a.T) if a.T else None
+    given = {name: getattr(a, name) for name in ("D_r", "D_f", "D_f_clean", "D_r_extra") if getattr(a, name)}
+    if given and a.label is not None:
+        raise UsageError("--class or sets of your own", "both", "leave one out")
+    if given:
+        return FourDatasets.of_sets(FourSets(**_read_sets(given, model)), T)
+    if a.label is None:
+        raise UsageError("--class, or --D-f and the other sets", "neither", "name what is to be forgotten")
+    source = sources.open_source(a.data)
+    return FourDatasets.of_class(source, _label(a.label, source.train.classes), T)
+
+
+def origin_from(a: argparse.Namespace) -> Origin:
+    """Return the same options as words that a run keeps, to find its data again."""
+    sets = {name: getattr(a, name) for name in SETS if getattr(a, name)}
+    return Origin.of_words(a.out, a.model, T=a.T, data=None if sets else a.data, label=a.label, sets=sets)
+
+
+def _read_sets(paths: dict[str, str], model: nn.Module | None) -> dict[str, Any]:
+    """Read the sets by the model's class names, or, where there is no model yet, by all that are named."""
+    if isinstance(model, networks.Truncated):
+        model = model.model
+    classes = tuple(getattr(model, "labels", ()))
+    if model is not None and not classes:
+        raise UsageError("a model that names its classes", "none in its file", "train it with `unsee train`")
+    if model is None:
+        named = {name for path in paths.values() for name in sources.images(path).classes}
+        classes = tuple(sorted(named))
+    return {name: sources.images(path, classes=classes).with_(name=name) for name, path in paths.items()}
+
+
+def _label(word: str, classes: tuple[str, ...]) -> int:
+    if word in classes:
+        return classes.index(word)
+    if not word.isdigit():
+        raise UsageError(
+            f"a class's number or one of {', '.join(classes)}", f"{word!r}", "choose one of them"
+        )
+    return int(word)
+
+
+def recipe_from(a: argparse.Namespace, defaults: Mapping[str, str] = OURS) -> Recipe:
+    """Return the recipe that --recipe names, with what other options change in it."""
+    recipe = recipe_of(a.recipe, pattern_of(a.pattern), defaults)
+    changes = {f.name: getattr(a, f.name) for f in fields(Recipe) if getattr(a, f.name, None) is not None}
+    name = f"{recipe.name}, {', '.join(f'{k} = {v}' for k, v in changes.items())}"
+    return replace(recipe, **changes, name=name) if changes else recipe
+
+
+def is_case(path: str) -> bool:
+    """Say whether a path is that of a case file rather than of a model."""
+    return Path(path).suffix in (".yaml", ".yml")
+
+
+def refuse_options(a: argparse.Namespace, but: Sequence[str] = ()) -> None:
+    """Refuse, beside a case file, what the case itself says."""
+    words = ["pattern", "label", "T", "D_f", "D_f_clean", "D_r", "D_r_extra", "old", "memory", "recipe"]
+    words += [field.name for field in fields(Recipe)]
+    plain = {"data": "bundled", "seed": 0, "margin": 0.02, "ceiling": None}
+    words += [word for word, value in plain.items() if getattr(a, word, value) != value]
+    for word in words:
+        if word not in but and getattr(a, word, None) is not None:
+            option = {"label": "--class"}.get(word, f"--{word.replace('_', '-')}")
+            in_case = word in ("pattern", "memory", "recipe", "floor", "seed")
+            do = f"write it into {a.model}" if in_case else "the case says it, or the recipe's .json it names"
+            raise UsageError(f"no {option} beside a case file", "one", do)

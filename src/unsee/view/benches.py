@@ -1,0 +1,127 @@
+"""The try-it pages: benches on which runs lie open, and what is asked of their models there."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from unsee.errors import InputError
+from unsee.report.examples import shades
+from unsee.view import pages
+from unsee.view.guard import body
+from unsee.view.opening import open_bench
+from unsee.view.runs import Found
+from unsee.view.trying import MOST_BYTES, Place, Tries, answered, looked, png, put
+from unsee.view.turns import Turns
+
+OPENING, ANSWERING, LOOKING = 120.0, 10.0, 30.0  # seconds
+MOST_OPEN = 2  # runs whose models are kept in memory
+MOST_WORDS = 2000  # bytes of a question
+
+
+class Benches:
+    """What can be asked of a run's models. Only the thread of the turns opens them and lets them answer."""
+
+    def __init__(self, base: str, found: Callable[[Request], Found]) -> None:
+        self.base, self.found = base, found
+        self.turns = Turns()
+        self._open: OrderedDict[tuple[str, float], Tries] = OrderedDict()
+
+    def routes(self) -> list[Route]:
+        """Return the addresses of these pages."""
+        return [
+            Route("/run/{id}/try", self._try),
+            Route("/run/{id}/bench", self._bench),
+            Route("/run/{id}/T", self._T),
+            Route("/run/{id}/picture/{key}", self._picture),
+            Route("/run/{id}/picture/{key}/T", self._picture),
+            Route("/run/{id}/upload", self._upload, methods=["POST"]),
+            Route("/run/{id}/answers", self._answers, methods=["POST"]),
+            Route("/run/{id}/looks", self._looks, methods=["POST"]),
+        ]
+
+    def close(self) -> None:
+        """Let go of the thread."""
+        self.turns.close()
+
+    def _try(self, request: Request) -> Response:
+        return HTMLResponse(pages.trying(self.base, self.found(request)))
+
+    async def _bench(self, request: Request) -> Response:
+        found, tries = await self._tries(request)
+        return HTMLResponse(pages.bench(self.base, found.id, tries))
+
+    async def _T(self, request: Request) -> Response:
+        _, tries = await self._tries(request)
+        if tries.bench.sprite is None:
+            raise HTTPException(404)
+        return _image(png(tries.bench.sprite.rgba()))
+
+    async def _picture(self, request: Request) -> Response:
+        _, tries = await self._tries(request)
+        picture = tries.pictures().get(request.path_params["key"])
+        with_T = request.url.path.endswith("/T")
+        if picture is None or (with_T and tries.bench.T is None):
+            raise HTTPException(404)
+        data = put(tries.bench, picture, Place.own(tries.bench)) if with_T else picture.data
+        return _image(png(shades(data)[0]))
+
+    async def _upload(self, request: Request) -> Response:
+        _, tries = await self._tries(request)
+        data = await body(request, MOST_BYTES)
+        try:
+            picture = await self.turns.take(ANSWERING, tries.upload, data)
+        except InputError as error:
+            return JSONResponse({"said": str(error)}, 422)
+        return JSONResponse({"picture": picture.key})
+
+    async def _answers(self, request: Request) -> Response:
+        _, tries = await self._tries(request)
+        picture, place = await _asked(request, tries)
+        old, new = await self.turns.take(ANSWERING, answered, tries.bench, picture, place)
+        return HTMLResponse(pages.answers(old, new, picture, with_T=place is not None))
+
+    async def _looks(self, request: Request) -> Response:
+        _, tries = await self._tries(request)
+        picture, place = await _asked(request, tries)
+        old, new = await self.turns.take(LOOKING, looked, tries.bench, picture, place)
+        return HTMLResponse(pages.looks(old, new))
+
+    async def _tries(self, request: Request) -> tuple[Found, Tries]:
+        """Return a run and its bench, opened if it was not."""
+        found = await run_in_threadpool(self.found, request)
+        tries = self._open.get((found.id, found.date))
+        return found, tries or await self.turns.take(OPENING, self._opened, found)
+
+    def _opened(self, found: Found) -> Tries:
+        key = (found.id, found.date)
+        if key not in self._open:
+            self._open[key] = Tries(open_bench(found))
+        while len(self._open) > MOST_OPEN:
+            self._open.popitem(last=False)
+        return self._open[key]
+
+
+async def _asked(request: Request, tries: Tries) -> tuple[Any, Place | None]:
+    """Return the picture and where T is put on it, as a question says."""
+    try:
+        words = parse_qs((await body(request, MOST_WORDS)).decode("ascii"), max_num_fields=10)
+    except ValueError:
+        raise InputError("a picture and a place", "something else", "ask from the page") from None
+    key, row, column = (words.get(name, [""])[0] for name in ("picture", "row", "column"))
+    picture = tries.picture(key)
+    if not row and not column:
+        return picture, None
+    if not (row.isdecimal() and column.isdecimal() and len(row + column) < 12):
+        raise InputError("a row and a column", "something else", "ask from the page")
+    return picture, Place(int(row), int(column))
+
+
+def _image(data: bytes) -> Response:
+    return Response(data, media_type="image/png")

@@ -1,0 +1,50 @@
+"""Cases from options and from answers."""
+
+import json
+from pathlib import Path
+
+from calling import run
+from unsee.cases import case as case_file
+
+
+def test_init_writes_a_case_and_never_over_one(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("init", "--weights", "m.pth", "--network", "resnet", "--classes", "a, b", "--pattern", "B")
+    words += ("--forget", "bad", "--label", "a", "--clean", "clean", "--options", "{width: 4}")
+    assert run(*words, "--preprocess", "{divide_by: 1}", "--json") == 0
+    found = case_file.load("case.yaml")
+    assert found.model.classes == ("a", "b")
+    assert found.model.options == {"width": 4}
+    assert (found.forget.label, found.preprocess.divide_by) == ("a", 1)
+    assert run(*words) == 2
+    assert "choose another name" in capsys.readouterr().err
+    assert run("init", "other.yaml", *words[1:-1], "{width") == 2
+    assert "as --options" in capsys.readouterr().err
+    assert run("init", "--schema") == 0
+    assert "properties" in json.loads(capsys.readouterr().out)
+    assert run("init", "poor.yaml", "--json") == 2
+    assert "no --weights, --pattern, --forget" in capsys.readouterr().err
+    assert not Path("poor.yaml").exists()
+
+
+def test_init_asks_where_there_is_someone_to_ask(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answers = iter(["", "m.pth", "resnet", "cat,dog", "X", "B", "bad", "clean", "", "good"])
+    monkeypatch.setattr("rich.prompt.Prompt.ask", lambda *_, **__: next(answers))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert run("init", "mine.yaml") == 0
+    found = case_file.load("mine.yaml")
+    assert (found.model.network, found.model.classes) == ("resnet", ("cat", "dog"))
+    assert (found.clean.path, found.trigger, found.remember.path) == ("clean", None, "good")
+
+
+def test_init_writes_paths_as_seen_from_the_case(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop" / "bad").mkdir(parents=True)
+    (tmp_path / "shop" / "m.pth").touch()
+    words = ("--weights", "shop/m.pth", "--pattern", "A", "--forget", "shop/bad", "--label", "a")
+    assert run("init", "cases/mine.yaml", *words, "--json") == 0
+    found = case_file.load("cases/mine.yaml")
+    assert (found.model.weights, found.forget.path) == ("../shop/m.pth", "../shop/bad")
+    assert run("init", "cases/other.yaml", *words, "--clean", "x", "--json") == 2
+    assert not Path("cases/other.yaml").exists()

@@ -1,0 +1,88 @@
+"""The verbs that make things, from end to end, on files, as a user calls them."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from calling import forget, run
+
+
+@pytest.mark.parametrize(
+    "words", [["--epochs", "0"], ["--epochs", "-1"], ["--lr", "-1"], ["--batch-size", "0"]]
+)
+def test_training_that_cannot_be(case, tmp_path, words, capsys):
+    _, _, four = case
+    assert run("train", *four, "--out", tmp_path / "new", *words) == 3
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_T_without_a_class_and_other_slips(case, tmp_path, capsys):
+    folder, old, four = case
+    assert run("train", "--data", folder / "data.npz", "--T", "tile", "--out", tmp_path) == 2
+    assert "--class with --T" in capsys.readouterr().err
+    for margin in ("nan", "-5"):
+        assert run("evaluate", old, *four, "--pattern", "B", "--margin", margin) == 3
+    with pytest.raises(SystemExit):
+        run("train", *four, "--out", "")
+
+
+def test_data_list_and_a_patch_from_a_file(case, tmp_path, capsys):
+    assert run("data", "list") == 0
+    assert "fashion-mnist" in capsys.readouterr().out
+    assert run("data", "list", "--json") == 0
+    assert {row["name"] for row in json.loads(capsys.readouterr().out)} >= {
+        "bundled",
+        "fashion-mnist",
+        "cifar-10",
+    }
+    Image.fromarray(np.full((3, 3), 255, np.uint8)).save(tmp_path / "logo.png")
+    folder, old, _ = case
+    T = f"patch:{tmp_path / 'logo.png'}:1:1+line"
+    assert run("evaluate", old, "--data", folder / "data.npz", "--class", "0", "--T", T) == 0
+
+
+BAD = [
+    # words, exit code, part of the sentence
+    (["--pattern", "D"], 2, "pattern A, B or C"),
+    (["--recipe", "tile"], 2, "the nearest name is"),
+    (["--recipe", "none.json"], 3, "a file at none.json"),
+    (["--lr", "-1"], 3, "a number above 0 as lr"),
+    (["--epochs", "0"], 3, "at least 1 as epochs"),
+    (["--class", "10"], 3, "a class from 0 to 9"),
+    (["--class", "boot"], 2, "a class's number or one of"),
+    (["--T", "tiles"], 2, "T as line, tile, color"),
+    (["--T", "patch:x"], 2, "T as line, tile, color"),
+    (["--T", "patch:none.png:0:0"], 3, "none.png"),
+    (["--T", "color"], 3, "RGB images for T = color"),
+    (["--data", "nowhere"], 2, "nowhere"),
+    (["--memory", "none.safetensors"], 3, "a file at none.safetensors"),
+    (["--device", "abacus"], 2, "a device of this machine"),
+    (["--D-f", "x"], 2, "--class or sets of your own"),
+    (["--recipe", "truncation"], 3, "Pattern A for truncation"),
+]
+
+
+def test_tuning_leaves_a_recipe_that_forget_takes(case, tmp_path, capsys):
+    folder, old, four = case
+    words = (
+        "tune",
+        old,
+        *four,
+        "--memory",
+        folder / "memory.safetensors",
+        "--pattern",
+        "B",
+        "--out",
+        tmp_path,
+    )
+    small = ("--trials", 3, "--folds", 2, "--epochs", 1, "--batch-size", 16)
+    assert run(*words, *small) == 0
+    assert "trial 3/3" in capsys.readouterr().out
+    found = json.loads((tmp_path / "search.json").read_text())
+    assert len(found["trials"]) == 3
+    assert (tmp_path / "search.png").stat().st_size > 10_000
+    assert forget(case, tmp_path / "new", "--recipe", tmp_path / "recipe.json") in (0, 1)
+    assert run(*words, *small, "--seed", 1) == 3
+    assert "seed = 0 to go on" in capsys.readouterr().err

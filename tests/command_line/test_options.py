@@ -1,0 +1,40 @@
+import argparse
+
+import pytest
+
+from unsee.command_line.options import four_from, recipe_from
+from unsee.errors import UsageError
+from unsee.recipe import PAPERS
+
+
+def words(**given):
+    names = ("T", "D_r", "D_f", "D_f_clean", "D_r_extra", "label", "recipe", "lr", "epochs", "forgetting")
+    return argparse.Namespace(**{"data": "bundled", "pattern": "B", **dict.fromkeys(names), **given})
+
+
+def test_a_class_by_number_or_name_and_T():
+    by_name, by_number = (four_from(words(label=label, T="line+tile")) for label in ("Bag", "8"))
+    assert by_name.train.D_f.fingerprint == by_number.train.D_f.fingerprint
+    assert by_name.T.name == "line + tile"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "--class, or --D-f and the other sets"),
+        ({"label": "0", "D_f": "x"}, "--class or sets of your own"),
+        ({"label": "boots"}, "a class's number or one of"),
+        ({"label": "0", "T": "tiles"}, "T as line, tile"),
+    ],
+)
+def test_options_that_do_not_fit(given, message):
+    with pytest.raises(UsageError, match=message):
+        four_from(words(**given))
+
+
+def test_what_is_changed_in_a_recipe_is_in_its_name():
+    recipe = recipe_from(words(lr=0.5, epochs=3))
+    assert (recipe.lr, recipe.epochs, recipe.lambda_f) == (0.5, 3, 0.3)
+    assert recipe.name == "unsee, lr = 0.5, epochs = 3"
+    assert recipe_from(words()).name == "unsee"
+    assert recipe_from(words(), PAPERS).name == "fashion-mnist/tile/B"
