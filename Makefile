@@ -1,9 +1,10 @@
 # make demo   see a network forget a backdoor, in about a minute
+# make docs   the documentation as pages, in docs/built
 # make test   format check, lint, types, tests, doctests, coverage
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test format clean
+.PHONY: demo test docs format clean
 
 demo: .venv/installed
 	$(BIN)/unsee demo
@@ -13,6 +14,9 @@ test: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/pyrefly check
 	$(BIN)/pytest --cov --cov-report=term
+
+docs: .venv/installed-dev
+	$(BIN)/sphinx-build -q -W --keep-going -c docs . docs/built
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

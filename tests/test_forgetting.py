@@ -191,6 +191,27 @@ def test_tied_weights_survive_a_checkpoint(tmp_path, four):
 # ---- bad input ----------------------------------------------------------------------------------
 
 
+def test_a_term_of_ones_own_takes_the_place_of_the_recipes(tmp_path, model, four, memory):
+    seen = []
+
+    def delete(y, y_old, labels):
+        seen.append(len(labels))
+        return terms.masked(y, y_old, labels)
+
+    words = {"evaluator": evaluator(four), "folder": tmp_path}
+    own = forget(model, four.request("B"), memory, B, L_f=delete, **words)
+    named = forget(model, four.request("B"), memory, replace(B, forgetting="delete"))
+    assert networks.identity(own.model) == networks.identity(named.model)
+    assert sum(seen) == B.epochs * len(four.train.D_f)
+    assert "delete" in own.identity["L_f"]
+    with pytest.raises(InputError, match="L_f"):
+        forget(model, four.request("B"), memory, B, **words)
+    with pytest.raises(InputError, match="one number from L_f"):
+        forget(model, four.request("B"), memory, B, L_f=lambda y, *_: y)
+    with pytest.raises(InputError, match="with a forgetting term"):
+        forget(model, four.request("B"), memory, replace(B, forgetting="none"), L_f=delete)
+
+
 def test_refusals(model, four, memory):
     request = four.request("B")
     with pytest.raises(InputError, match="a memory for lambda_KL"):

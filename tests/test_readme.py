@@ -1,9 +1,11 @@
-"""The README's commands and its Python run as they stand."""
+"""The README's and the docs' commands and Python run as they stand, and the docs build."""
 
 import json
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,26 +16,48 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")  # of the floor: two epochs are few
-def test_the_readmes_commands_and_python_run_in_order(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```bash\n(.*?)```", README, re.DOTALL)
-    commands = [line for block in blocks for line in block.splitlines()]
-    assert len(commands) >= 9
+def run_as_it_stands(text):
+    """Run the shell's lines of a page, then its Python."""
+    commands = [
+        line for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) for line in block.splitlines()
+    ]
     for command in commands:
         program, *words = shlex.split(command, comments=True)
         if program == "source":
             continue
         if program == "python":
-            monkeypatch.setattr("sys.argv", words)
-            runpy.run_path(str(ROOT / words[0]), run_name="__main__")
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("sys.argv", words)
+                runpy.run_path(str(ROOT / words[0]), run_name="__main__")
         else:
             assert program == "unsee"
             assert main(words) in (0, 1), command
-    capsys.readouterr()
-    exec(re.search(r"```python\n(.*?)```", README, re.DOTALL)[1], {})
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(block, {})
+    return len(commands)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")  # of the floor: two epochs are few
+def test_the_readmes_commands_and_python_run_in_order(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run_as_it_stands(README) >= 9
     assert "Pattern B: forget a backdoor" in capsys.readouterr().out
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")
+def test_the_how_to_runs_in_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_as_it_stands((ROOT / "docs" / "how-to.md").read_text()) >= 6
+
+
+def test_the_documentation_builds_without_a_warning(tmp_path):
+    words = ["-q", "-W", "--keep-going", "-c", str(ROOT / "docs"), str(ROOT), str(tmp_path / "built")]
+    command = [sys.executable, "-m", "sphinx", "-d", str(tmp_path / "doctrees"), *words]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "lambda_KL" in (tmp_path / "built" / "docs" / "api.html").read_text()
 
 
 def test_its_figures_are_those_of_the_committed_result():

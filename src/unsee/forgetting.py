@@ -24,6 +24,7 @@ from unsee.memory import Memory, remember
 from unsee.networks import Truncated
 from unsee.recipe import PAIRED, Recipe, recipe_of
 from unsee.replay import replay_of
+from unsee.terms import Term
 from unsee.twins import Twins, twins_of
 
 STEPS, SMALLEST = 20, 16
@@ -54,6 +55,7 @@ def forget(
     memory: Memory | None = None,
     recipe: Recipe | str | None = None,
     *,
+    L_f: Term | None = None,
     seed: int = 0,
     validation: Validation | None = None,
     lineage: tuple[Generation, ...] = (),
@@ -72,12 +74,17 @@ def forget(
     `evaluator` (see `unsee.evaluator`) add accuracies to the trajectory; neither ever gives a gradient.
     BatchNorm statistics stay frozen and dropout stays off: D_f alone would spoil the statistics.
 
+    `L_f` is a term of your own in the place of the recipe's: a function of the new answers to D_f, the old
+    ones, and D_f's labels.
+
     To forget again: `forget(first.model, another_request, first.memory, lineage=first.lineage)`.
     """
     recipe = recipe_of(recipe, request.pattern)
     classes = _check(model, request, memory, recipe)
     ancestry.check(lineage, model)
     identity = _identity(model, request, memory, recipe, seed)
+    if L_f is not None:
+        identity["L_f"] = _named(L_f, recipe)
     if recipe.floor is not None:  # it decides where the run ends
         identity["D_r_val"] = validation.D_r.fingerprint if validation else None
     if recipe.forgetting == "truncation":
@@ -90,7 +97,7 @@ def forget(
     recalled = (kept.sketch, kept.level()) if kept else (None, None)
     replay = replay_of(old, request, *recalled) if recipe.lambda_s else None
     plan = _plan(recipe, request, twins)
-    loss = Loss(new, old, request, recipe, plan, kept, twins, replay, classes, seed)
+    loss = Loss(new, old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
     floor = Floor.of(old, recipe, replay, validation, seed)
     watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None, *floor.watch())
     checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
@@ -235,6 +242,13 @@ def _evaluator(
         return row
 
     return figures
+
+
+def _named(L_f: Term, recipe: Recipe) -> str:
+    """Return what a term of one's own is known by, so that a run does not go on with another."""
+    if recipe.forgetting in ("none", "truncation"):
+        raise InputError("a recipe with a forgetting term, for L_f", recipe.forgetting, "choose another")
+    return f"{getattr(L_f, '__module__', '')}:{getattr(L_f, '__qualname__', type(L_f).__name__)}"
 
 
 def _identity(

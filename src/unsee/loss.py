@@ -9,6 +9,7 @@ from unsee import networks, replay, terms
 from unsee.answers import answers, as_input, reading
 from unsee.datasets import Dataset
 from unsee.descent import Plan
+from unsee.errors import InputError
 from unsee.formulation import Request
 from unsee.memory import Memory
 from unsee.randomness import cycle, stream
@@ -37,6 +38,7 @@ class Loss:
     replay: Replay | None
     classes: int
     seed: int
+    own: terms.Term | None = None
     theta: list[Tensor] = field(init=False)
     theta_old: list[Tensor] = field(init=False)
     fisher: list[Tensor] = field(init=False)
@@ -103,9 +105,13 @@ class Loss:
         if "bad" in x and recipe.lambda_f and recipe.forgetting != "none":
             found["L_f"] = recipe.lambda_f, self._forgetting(x["bad"], y, y_old, labels["bad"], step)
         if self.hidden:
-            # The first layer reads the sample itself, which no weight can change.
+            # The first layer reads the sample itself, which no weight can change. A phrase moves the words
+            # after it: of texts, only layers that read them whole can be compared.
+            words = bool(self.request.D_f.kind.vocabulary)
             pairs = [
-                pair for pair in zip(read["bad"], read_old["clean"], strict=True) if pair[0].requires_grad
+                pair
+                for pair in zip(read["bad"], read_old["clean"], strict=True)
+                if pair[0].requires_grad and not (words and pair[0].ndim > 2)
             ]
             if pairs:
                 found["L_h"] = recipe.lambda_h, terms.hidden(*zip(*pairs, strict=True))
@@ -153,7 +159,8 @@ class Loss:
     @torch.no_grad()
     def _old_answers(self, x: Parts) -> tuple[Parts, dict[str, list[Tensor]]]:
         """Return what the old model answers and reads, of the parts that some term compares with."""
-        wants = {"clean": self.recipe.forgetting == "twin", "bad": self.recipe.forgetting == "delete"}
+        kind = self.recipe.forgetting
+        wants = {"clean": kind == "twin", "bad": self.own or kind == "delete"}
         used = {
             name: part
             for name, part in x.items()
@@ -175,6 +182,8 @@ class Loss:
 
     def _forgetting(self, x: Tensor, y: Parts, y_old: Parts, labels: Tensor, step: int) -> Tensor:
         kind, bad = self.recipe.forgetting, y["bad"]
+        if self.own:
+            return _scalar(self.own(bad, y_old["bad"], labels))
         if kind == "invariance" and self.twins:
             return terms.invariance(bad, y["clean"])
         if kind == "twin" and self.twins:
@@ -210,3 +219,10 @@ class Loss:
         if level is None:
             level = float(torch.special.entr(answers(self.old, clean)).sum(1).mean())
         return recipe.lambda_c * share, level
+
+
+def _scalar(loss: Tensor) -> Tensor:
+    if not isinstance(loss, Tensor) or loss.numel() != 1:
+        found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+        raise InputError("one number from L_f, as a tensor", found, "take the mean over the samples")
+    return loss.reshape(())

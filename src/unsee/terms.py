@@ -1,12 +1,15 @@
 """The three terms of the loss: forgetting L_f, correction L_c, remembering R (paper, Methods)."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+Term = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""A forgetting term of one's own: a function of the new answers to D_f, the old ones, and D_f's labels."""
 
 
 def rnd(y: Tensor, y_eta: Tensor) -> Tensor:
@@ -96,11 +99,12 @@ def add_remembering(
 
     The same as `(lambda_kl * remembering(...)).backward()`, without a graph over all parameters.
     """
-    total = []
+    total, theta = [], list(theta)
+    first, second = _scratch(theta)
     for p, old, f in zip(theta, theta_old, fisher, strict=True):
-        moved = p - old
-        pull = f * moved
-        total.append(torch.dot(pull.flatten(), moved.flatten()))
+        moved = torch.sub(p, old, out=first(p))
+        pull = torch.mul(f, moved, out=second(p))
+        total.append(torch.dot(pull.view(-1), moved.view(-1)))
         p.grad = torch.zeros_like(p) if p.grad is None else p.grad.to_dense()
         p.grad.add_(pull, alpha=2 * lambda_kl)
     return torch.stack(total).sum()
@@ -115,7 +119,25 @@ def proximal_(
     theta <- (theta + a theta_old) / (1 + a), a = strength F: between theta and theta_old whatever the
     strength, where a gradient step would overshoot as soon as a > 2.
     """
+    theta = list(theta)
+    first, second = _scratch(theta)
     for p, old, f in zip(theta, theta_old, fisher, strict=True):
         # Where F is 0 nothing holds theta, however great the strength; where a overflows, all of it does.
-        a = (f * strength).nan_to_num_(nan=0.0)
-        p.lerp_(old, a / (1 + a))
+        a = torch.mul(f, strength, out=first(p)).nan_to_num_(nan=0.0)
+        p.lerp_(old, a.div_(torch.add(a, 1, out=second(p))))
+
+
+def _scratch(theta: Iterable[Tensor]) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    """Return two ways to room for a tensor like one of theta's; the room is the same for all of them.
+
+    Fresh room for every tensor costs more than what is computed in it: the system hands it out page by page.
+    """
+    most: dict[tuple[torch.dtype, torch.device], int] = {}
+    for p in theta:
+        most[p.dtype, p.device] = max(p.numel(), most.get((p.dtype, p.device), 0))
+
+    def room() -> Callable[[Tensor], Tensor]:
+        rooms = {kind: torch.empty(n, dtype=kind[0], device=kind[1]) for kind, n in most.items()}
+        return lambda p: rooms[p.dtype, p.device][: p.numel()].view(p.shape)
+
+    return room(), room()

@@ -527,6 +527,15 @@ def test_the_repair_does_not_change_what_it_is_given(tmp_path):
     assert equal(back, {"w": torch.zeros(2, 3).half(), "n": torch.tensor(5)})
 
 
+def test_a_prefix_of_whatever_name_is_taken_away_where_the_rest_is_the_modules():
+    tensors = {"net.fc.weight": torch.ones(1), "net.fc.bias": torch.ones(1)}
+    names = {"fc.weight", "fc.bias"}
+    found = named_by(Weights(tensors, "pth", prefix="module."), names)
+    assert (found.prefix, set(found.tensors)) == ("module.net.", names)
+    more = {**tensors, "criterion.weight": torch.ones(1)}
+    assert named_by(Weights(more, "pth"), names).prefix == ""  # told of by whoever fills the network
+
+
 def test_a_prefix_is_given_back_where_the_module_has_it():
     found = Weights({"fc.weight": torch.ones(1), "fc.bias": torch.ones(1)}, "pth", prefix="module.model.")
     names = {"fc.weight", "fc.bias"}

@@ -78,11 +78,13 @@ def read(path: Path | str) -> Weights:
 
 
 def named_by(weights: Weights, names: Collection[str]) -> Weights:
-    """Return the weights with as much of their prefix given back as the names of a module have.
+    """Return the weights with as much of their prefix given back, or taken away, as makes them a module's.
 
     >>> found = Weights({"fc.bias": torch.zeros(1)}, "pth", prefix="module.model.")
     >>> list(named_by(found, ["model.fc.bias"]).tensors)
     ['model.fc.bias']
+    >>> named_by(Weights({"net.fc.bias": torch.zeros(1)}, "pth"), ["fc.bias"]).prefix
+    'net.'
     """
     words = weights.prefix.split(".")[:-1]
     for count in range(len(words) + 1):
@@ -90,6 +92,12 @@ def named_by(weights: Weights, names: Collection[str]) -> Weights:
         if all(back + name in names for name in weights.tensors):
             tensors = {back + name: tensor for name, tensor in weights.tensors.items()}
             return replace(weights, tensors=tensors, prefix=weights.prefix.removesuffix(back))
+    last = next(iter(names), "")
+    fronts = [name.removesuffix(last) for name in weights.tensors if name.endswith(f".{last}")]
+    for front in fronts:
+        bare = {name.removeprefix(front): tensor for name, tensor in weights.tensors.items()}
+        if len(bare) == len(weights.tensors) and all(name in names for name in bare):
+            return replace(weights, tensors=bare, prefix=weights.prefix + front)
     return weights
 
 
