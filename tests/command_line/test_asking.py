@@ -29,13 +29,19 @@ def test_init_writes_a_case_and_never_over_one(tmp_path, capsys, monkeypatch):
 
 def test_init_asks_where_there_is_someone_to_ask(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    answers = iter(["", "m.pth", "resnet", "cat,dog", "X", "B", "bad", "clean", "", "good"])
+    answers = iter(
+        ["", "m.pth", "resnet", "{width: 4}", "cat,dog", "", "X", "B", "bad", "dog", "clean", "", "good", ""]
+    )
     monkeypatch.setattr("rich.prompt.Prompt.ask", lambda *_, **__: next(answers))
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert run("init", "mine.yaml") == 0
     found = case_file.load("mine.yaml")
     assert (found.model.network, found.model.classes) == ("resnet", ("cat", "dog"))
+    assert (found.forget.path, found.forget.label) == ("bad", "dog")
     assert (found.clean.path, found.trigger, found.remember.path) == ("clean", None, "good")
+    answers = iter(["ours.safetensors", "", "A", "bad", "", "", ""])
+    assert run("init", "short.yaml") == 0
+    assert case_file.load("short.yaml").model.network is None
 
 
 def test_init_writes_paths_as_seen_from_the_case(tmp_path, monkeypatch):

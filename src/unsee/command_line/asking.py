@@ -6,43 +6,37 @@ from pathlib import Path
 from typing import Any
 
 from unsee.cases import case as cases
-from unsee.cases.case import Case, ModelWords, Words
+from unsee.cases.case import Case, ModelWords, SetWords, Words
 from unsee.errors import UsageError
 
 
 def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
-    """Return a new case's words: from the options, and from a person for what is needed and not given."""
-    needed = [f"--{name}" for name in ("weights", "pattern", "forget") if not getattr(a, name)]
-    if needed and not ask:
+    """Return a new case's words: from the options, and from a person for what is not given."""
+    missing = [f"--{name}" for name in ("weights", "pattern", "forget") if not getattr(a, name)]
+    if missing and not ask:
         do = "name them, or run it in a terminal, where it asks"
-        raise UsageError("--weights, --pattern and --forget", f"no {', '.join(needed)}", do)
-    model: dict[str, Any] = {
-        name: getattr(a, name) for name in ("weights", "network", "options") if getattr(a, name)
-    }
-    if a.options:
-        model["options"] = cases.inline(a.options, "--options")
-    if ask and not a.weights:
-        model["weights"] = _asked(ModelWords, "weights")
-    if ask and not a.network:
-        model["network"] = _asked(ModelWords, "network", needed=False)
-    classes = a.classes or (
-        _asked(ModelWords, "classes", needed=False) if ask and model.get("network") else ""
-    )
-    if classes:
-        model["classes"] = [name.strip() for name in classes.split(",")]
-    names = ("pattern", "forget", "clean", "trigger", "remember", "extra", "memory")
-    words: dict[str, Any] = {name: getattr(a, name) for name in names if getattr(a, name)}
-    if a.preprocess:
-        words["preprocess"] = cases.inline(a.preprocess, "--preprocess")
-    if a.label is not None and a.forget:
-        words["forget"] = {"path": a.forget, "label": a.label}
-    for name, needed in (("pattern", True), ("forget", True), ("clean", False), ("trigger", False)):
-        pointless = name in ("clean", "trigger") and words.get("pattern") == "A"
-        if ask and name not in words and not pointless:
-            words[name] = _asked(Case, name, needed=needed)
-    if ask and "remember" not in words:
-        words["remember"] = _asked(Case, "remember", needed=False)
-    whole = {"model": {k: v for k, v in model.items() if v}, **{k: v for k, v in words.items() if v}}
+        raise UsageError("--weights, --pattern and --forget", f"no {', '.join(missing)}", do)
+
+    def word(part: type[Words], name: str, *, needed: bool = False, fits: bool = True) -> Any:
+        given = getattr(a, name) or (_asked(part, name, needed=needed) if ask and fits else "")
+        return cases.inline(given, f"--{name}") if given and name in ("options", "preprocess") else given
+
+    model = {"weights": word(ModelWords, "weights", needed=True), "network": word(ModelWords, "network")}
+    foreign = bool(model["network"])  # of a file of ours, and of a Hugging Face folder, all this is known
+    model["options"] = word(ModelWords, "options", fits=foreign)
+    classes = word(ModelWords, "classes", fits=foreign)
+    model["classes"] = [name.strip() for name in classes.split(",")] if classes else None
+    words = {"model": model, "preprocess": word(Case, "preprocess", fits=foreign)}
+    words["pattern"] = word(Case, "pattern", needed=True)
+    finer = words["pattern"] != "A"
+    words["forget"] = word(Case, "forget", needed=True)
+    if label := word(SetWords, "label"):
+        words["forget"] = {"path": words["forget"], "label": label}
+    for name in ("clean", "trigger", "remember", "extra", "memory"):
+        known = getattr(a, name) or name in ("remember", "memory") or (finer and name != "extra")
+        words[name] = word(Case, name, fits=bool(known))
+    whole = {name: value for name, value in words.items() if value}
+    whole["model"] = {name: value for name, value in model.items() if value}
     return _from_the_case(whole, Path(a.case).parent)
 
 

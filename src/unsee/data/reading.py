@@ -3,6 +3,7 @@
 `known` are the model's classes, or none; `label` is what all samples are, whatever the data itself says.
 """
 
+import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -87,7 +88,9 @@ def _labels(
         return labels_of([label], known or own, "label")
     except InputError as error:
         among = f", such as {few(known or own)}," if known or own else ""
-        raise InputError(f"a class's name or number{among} as label", error.found, "choose one") from None
+        near = difflib.get_close_matches(str(label), known or own, 1)
+        do = f"did you mean {near[0]}" if near else "choose one"
+        raise InputError(f"a class's name or number{among} as label", error.found, do) from None
 
 
 def _decoded(listing: Listing, path: Path, size: Size) -> tuple[list[str | None], list[Picture]]:
