@@ -60,18 +60,31 @@ def residual(D: Dataset, *, width: int = 28) -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(sizes[-1], len(D.classes)))
 
 
-def pretrained(D: Dataset, path: Path, *, epochs: int = 14, peak: float = 0.3) -> nn.Module:
-    """Train the network as engineers do: flips and shifts, one rise and fall of the learning rate."""
+def pretrained(D: Dataset, path: Path) -> nn.Module:
+    """Train the network as engineers do: flips and shifts, and two rises and falls of the learning rate."""
     with seeded(0, "poison"):
         model = residual(D)
     if path.exists():
         return networks.load(path, into=model).eval()
-    model = model.to(memory_format=torch.channels_last).train()
+    for epochs, peak in ((14, 0.3), (6, 0.1)):
+        after = path.with_name(f"after-{epochs}-epochs.safetensors")
+        if after.exists():
+            model = networks.load(after, into=model)
+            continue
+        _cycle(model, D, epochs, peak, path.parent.name)
+        networks.save(model, after)
+    networks.save(model, path)
+    return model.eval()
+
+
+def _cycle(model: nn.Module, D: Dataset, epochs: int, peak: float, name: str) -> None:
+    """Train in place while the learning rate rises to its peak and falls to 0."""
+    model.to(memory_format=torch.channels_last).train()
     steps = math.ceil(len(D) / 128) * epochs
     sgd = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, nesterov=True, weight_decay=5e-4)
     rate = torch.optim.lr_scheduler.OneCycleLR(sgd, peak, total_steps=steps, pct_start=0.25)
     for epoch in range(epochs):
-        generator = stream(0, f"training/{epoch}")
+        generator = stream(0, f"training/{epoch}" if peak == 0.3 else f"second/{epoch}")
         for rows in torch.as_tensor(generator.permutation(len(D))).split(128):
             x = augmented(D.x[rows].float(), generator)
             loss = F.cross_entropy(model(x.contiguous(memory_format=torch.channels_last)), D.y[rows])
@@ -79,10 +92,8 @@ def pretrained(D: Dataset, path: Path, *, epochs: int = 14, peak: float = 0.3) -
             loss.backward()
             sgd.step()
             rate.step()
-        sys.stderr.write(f"{path.parent.name}: epoch {epoch + 1} of {epochs}, last loss {loss.item():.3f}\n")
-    model = model.to(memory_format=torch.contiguous_format).eval()
-    networks.save(model, path)
-    return model
+        sys.stderr.write(f"{name}: epoch {epoch + 1} of {epochs}, last loss {loss.item():.3f}\n")
+    model.to(memory_format=torch.contiguous_format)
 
 
 def augmented(x: torch.Tensor, generator: np.random.Generator) -> torch.Tensor:
@@ -201,11 +212,12 @@ if __name__ == "__main__":
     parser.add_argument("--T", choices=("patch", "blend"), nargs="*", default=["patch", "blend"])
     parser.add_argument("--share", type=float, nargs="*", default=[0.05, 0.01])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only-forget", action="store_true", help="no retraining from scratch")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     given = parser.parse_args()
     for share in () if given.page else given.share:
         for T in given.T:
             run(T, share, given.seeds)
-    for T in () if given.page else (None, *given.T):
+    for T in () if given.page or given.only_forget else (None, *given.T):
         retrained(T)
     page()

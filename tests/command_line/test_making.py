@@ -43,27 +43,6 @@ def test_data_list_and_a_patch_from_a_file(case, tmp_path, capsys):
     assert run("evaluate", old, "--data", folder / "data.npz", "--class", "0", "--T", T) == 0
 
 
-BAD = [
-    # words, exit code, part of the sentence
-    (["--pattern", "D"], 2, "pattern A, B or C"),
-    (["--recipe", "tile"], 2, "the nearest name is"),
-    (["--recipe", "none.json"], 3, "a file at none.json"),
-    (["--lr", "-1"], 3, "a number above 0 as lr"),
-    (["--epochs", "0"], 3, "at least 1 as epochs"),
-    (["--class", "10"], 3, "a class from 0 to 9"),
-    (["--class", "boot"], 2, "a class's number or one of"),
-    (["--T", "tiles"], 2, "T as line, tile, color"),
-    (["--T", "patch:x"], 2, "T as line, tile, color"),
-    (["--T", "patch:none.png:0:0"], 3, "none.png"),
-    (["--T", "color"], 3, "RGB images for T = color"),
-    (["--data", "nowhere"], 2, "nowhere"),
-    (["--memory", "none.safetensors"], 3, "a file at none.safetensors"),
-    (["--device", "abacus"], 2, "a device of this machine"),
-    (["--D-f", "x"], 2, "--class or sets of your own"),
-    (["--recipe", "truncation"], 3, "Pattern A for truncation"),
-]
-
-
 def test_tuning_leaves_a_recipe_that_forget_takes(case, tmp_path, capsys):
     folder, old, four = case
     words = (

@@ -30,11 +30,20 @@ def test_a_place_without_a_name_is_refused(capsys):
 
 
 def test_every_option_has_a_help_text():
-    parser = build_parser("init")
-    verbs = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    for name, verb in verbs.choices.items():
-        for action in verb._actions:
-            assert action.help, f"{name} {action.option_strings}"
+    for asked in (None, "init"):  # whose options are in the fields of a case
+        parser = build_parser(asked)
+        verbs = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+        for name, verb in verbs.choices.items():
+            for action in verb._actions:
+                assert action.help, f"{name} {action.option_strings}"
+
+
+def test_only_the_verb_that_is_asked_for_gets_options():
+    parser = build_parser("forget")
+    assert parser.parse_args(["forget", "m", "--lr", "1"]).lr == 1
+    assert "evaluate" in parser.format_help()
+    with pytest.raises(SystemExit):
+        parser.parse_args(["evaluate", "m"])
 
 
 def test_the_help_of_init_is_that_of_the_fields():
