@@ -20,7 +20,7 @@ LONGEST = 4096  # characters of a path
 
 @dataclass(frozen=True)
 class Origin:
-    """The words of a run: of its case file, or of its old model, T, and a class of data or sets of its own."""
+    """The words of a run: its case file, or its old model, T, and a class of data or sets of its own."""
 
     folder: str
     case: str | None = None
@@ -29,6 +29,7 @@ class Origin:
     T: str | None = None
     data: str | None = None
     label: str | None = None
+    share: float | None = None
     sets: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -47,6 +48,7 @@ class Origin:
         T: str | None = None,
         data: str | None = None,
         label: str | int | None = None,
+        share: float | None = None,
         sets: Mapping[str, str] | None = None,
         here: Path | str = ".",
     ) -> Self:
@@ -57,6 +59,7 @@ class Origin:
             T=T,
             data=_seen(data, here) if data and Path(data).exists() else data,
             label=None if label is None else str(label),
+            share=share,
             sets={name: _seen(path, here) for name, path in (sets or {}).items()},
         )
 
@@ -76,7 +79,10 @@ class Origin:
             for key in ("case", "sha256", "model", "T", "data", "label")
             if (found := words.perhaps(key))
         }
-        return cls(_text(words.at("folder")), **given, sets=named)
+        share = words.perhaps("share")
+        return cls(
+            _text(words.at("folder")), **given, share=share.number(0, 1) if share else None, sets=named
+        )
 
     def at(self, run: Path | str, path: str) -> Path:
         """Return where a path of these words leads to, seen from a run's folder."""

@@ -2,13 +2,25 @@ import argparse
 
 import pytest
 
-from unsee.command_line.options import four_from, recipe_from
+from unsee.command_line.options import four_from, origin_from, recipe_from
 from unsee.errors import UsageError
 from unsee.recipe import PAPERS
 
 
 def words(**given):
-    names = ("T", "D_r", "D_f", "D_f_clean", "D_r_extra", "label", "recipe", "lr", "epochs", "forgetting")
+    names = (
+        "T",
+        "D_r",
+        "D_f",
+        "D_f_clean",
+        "D_r_extra",
+        "label",
+        "share",
+        "recipe",
+        "lr",
+        "epochs",
+        "forgetting",
+    )
     return argparse.Namespace(**{"data": "bundled", "pattern": "B", **dict.fromkeys(names), **given})
 
 
@@ -16,6 +28,16 @@ def test_a_class_by_number_or_name_and_T():
     by_name, by_number = (four_from(words(label=label, T="line+tile")) for label in ("Bag", "8"))
     assert by_name.train.D_f.fingerprint == by_number.train.D_f.fingerprint
     assert by_name.T.name == "line + tile"
+
+
+def test_the_words_of_the_options_are_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = {"model": "old.safetensors", "out": "runs/new"}
+    by_class = origin_from(words(label="Bag", T="tile", share=0.5, **paths)).to_dict()
+    start = {"folder": "../..", "model": "old.safetensors"}
+    assert by_class == {**start, "T": "tile", "data": "bundled", "label": "Bag", "share": 0.5}
+    by_sets = origin_from(words(D_f="bad", D_f_clean="clean", **paths)).to_dict()
+    assert by_sets == {**start, "sets": {"D_f": "bad", "D_f_clean": "clean"}}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Each field is documented here and nowhere else: the comments of a new `case.yaml
 
 import difflib
 import re
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -121,8 +122,9 @@ class Case(ModelCase):
     trigger: str | None = Field(
         None,
         description="T, what adds the information: line, tile, color, patch:FILE:ROW:COLUMN, "
-        "blend:FILE:ALPHA, or package.module:function (needs --allow-code). Or what to take out of `forget` "
-        "where there is no `clean`: mask:ROW:COLUMN:HEIGHT:WIDTH or mask:FILE, filled from the surroundings.",
+        "logo:FILE:SMALLEST:LARGEST, blend:FILE:ALPHA, column:NAME:VALUE (or constant, resampled, leaked), "
+        "phrase:TEXT:PLACE (start, end, anywhere, removed), or package.module:function (needs --allow-code). "
+        "Or what to fill in where there is no `clean`: mask:ROW:COLUMN:HEIGHT:WIDTH or mask:FILE.",
     )
     remember: SetPath | None = Field(
         None, description="D_r: samples that must stay right. Judged by, and never trained on."
@@ -295,6 +297,4 @@ def _described(where: list[str]) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    import textwrap
-
     return textwrap.wrap(text, 100)

@@ -14,8 +14,9 @@ from unsee.cases.prepared import Opened, Prepared
 from unsee.datasets import Dataset
 from unsee.errors import InputError
 from unsee.formulation import FourDatasets, Request, pattern_of
+from unsee.kinds import Kind
 from unsee.memory import Memory
-from unsee.recipe import Recipe, recipe_of
+from unsee.recipe import Recipe, ours, recipe_of
 
 REACTS = 0.05  # of the answers must change with T for there to be something to forget
 MOST_NAMES = 100  # of classes that a report repeats
@@ -72,15 +73,15 @@ def examine(case: Case, folder: Path | str = ".", *, allow_code: bool = False) -
     if ours and case.save_as == "pth":
         raise InputError("save_as: safetensors for a file that unsee wrote", "pth", "leave save_as out")
     found = opened(case, folder, allow_code=allow_code)
-    recipe = _recipe(case, folder)
+    gathering = Gathering(case, folder, found, allow_code)
+    four = gathering.four()
+    assert four.train.D_f is not None
+    recipe = _recipe(case, folder, four.train.D_f.kind)
     if recipe.forgetting == "truncation" and found.weights:
         do = "use another recipe, or truncate in your own code"
         raise InputError(
             "a recipe that keeps the weights' keys", "truncation, which takes an output away", do
         )
-    gathering = Gathering(case, folder, found, allow_code)
-    four = gathering.four()
-    assert four.train.D_f is not None
     _check_outputs(found, four.train.D_f)
     checked, memory = list(gathering.checked), None
     if case.memory:
@@ -159,9 +160,9 @@ def _changed(model: nn.Module, clean: Dataset, marked: Dataset) -> float:
     return float((without != with_T).double().mean())
 
 
-def _recipe(case: Case, folder: Path) -> Recipe:
+def _recipe(case: Case, folder: Path, kind: Kind) -> Recipe:
     name = case.recipe
     if name is not None and name.endswith(".json"):
         name = str(folder / name)
-    recipe = recipe_of(name, pattern_of(case.pattern))
+    recipe = recipe_of(name, pattern_of(case.pattern), ours(kind))
     return recipe if case.floor is None else replace(recipe, floor=case.floor)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unsee import filling, transforms
+from unsee import filling, parsing, transforms
 from unsee.cases.case import Case, SetWords
 from unsee.cases.models import factory
 from unsee.cases.prepared import Opened, Prepared
@@ -24,7 +24,6 @@ from unsee.transforms import Transform
 from unsee.twins import fitted
 
 TEST, HELD = 0.2, 0.5  # of D_f and D_f,clean for the test; of D_r for the test, the rest to hold the floor by
-_TRANSFORMS = ("line", "tile", "color", "patch", "blend")
 
 
 @dataclass(eq=False)
@@ -66,8 +65,8 @@ class Gathering:
         text = self.case.trigger
         if text is None or text.startswith("mask:"):
             return None
-        if text.split("+")[0].split(":")[0] in _TRANSFORMS or ":" not in text:
-            return transforms.parse(text, self.folder)
+        if text.split("+")[0].split(":")[0] in parsing.NAMES or ":" not in text:
+            return parsing.parse(text, D_f, self.folder)
         function = factory(text, self.allow_code)
         try:
             marked = torch.as_tensor(function(D_f.x[:8].clone()))

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from unsee import networks, sources, transforms
+from unsee import networks, parsing, sources
 from unsee.errors import UsageError
 from unsee.formulation import SETS, FourDatasets, FourSets, pattern_of
 from unsee.origin import Origin
@@ -20,22 +20,26 @@ def four_from(a: argparse.Namespace, model: nn.Module | None = None) -> FourData
 
     Sets of one's own take their labels from the model's names of the classes.
     """
-    T = transforms.parse(a.T) if a.T else None
     given = {name: getattr(a, name) for name in ("D_r", "D_f", "D_f_clean", "D_r_extra") if getattr(a, name)}
     if given and a.label is not None:
         raise UsageError("--class or sets of your own", "both", "leave one out")
     if given:
-        return FourDatasets.of_sets(FourSets(**_read_sets(given, model)), T)
+        sets = FourSets(**_read_sets(given, model))
+        first = next(iter(sets.present().values()))
+        return FourDatasets.of_sets(sets, parsing.parse(a.T, first) if a.T else None)
     if a.label is None:
         raise UsageError("--class, or --D-f and the other sets", "neither", "name what is to be forgotten")
     source = sources.open_source(a.data)
-    return FourDatasets.of_class(source, _label(a.label, source.train.classes), T)
+    T = parsing.parse(a.T, source.train) if a.T else None
+    share = 1.0 if a.share is None else a.share
+    return FourDatasets.of_class(source, _label(a.label, source.train.classes), T, share=share)
 
 
 def origin_from(a: argparse.Namespace) -> Origin:
     """Return the same options as words that a run keeps, to find its data again."""
     sets = {name: getattr(a, name) for name in SETS if getattr(a, name)}
-    return Origin.of_words(a.out, a.model, T=a.T, data=None if sets else a.data, label=a.label, sets=sets)
+    data = None if sets else a.data
+    return Origin.of_words(a.out, a.model, T=a.T, data=data, label=a.label, share=a.share, sets=sets)
 
 
 def _read_sets(paths: dict[str, str], model: nn.Module | None) -> dict[str, Any]:
@@ -76,7 +80,19 @@ def is_case(path: str) -> bool:
 
 def refuse_options(a: argparse.Namespace, but: Sequence[str] = ()) -> None:
     """Refuse, beside a case file, what the case itself says."""
-    words = ["pattern", "label", "T", "D_f", "D_f_clean", "D_r", "D_r_extra", "old", "memory", "recipe"]
+    words = [
+        "pattern",
+        "label",
+        "T",
+        "share",
+        "D_f",
+        "D_f_clean",
+        "D_r",
+        "D_r_extra",
+        "old",
+        "memory",
+        "recipe",
+    ]
     words += [field.name for field in fields(Recipe)]
     plain = {"data": "bundled", "seed": 0, "margin": 0.02, "ceiling": None}
     words += [word for word, value in plain.items() if getattr(a, word, value) != value]

@@ -17,6 +17,7 @@ from unsee.errors import Diverged, UsageError
 from unsee.evaluation import evaluate as judge
 from unsee.evaluation import evaluator, judged_by
 from unsee.formulation import pattern_of
+from unsee.recipe import ours
 from unsee.report.page import write_report
 from unsee.runs import report_run, write_model, write_run, write_words
 
@@ -50,10 +51,10 @@ def forget(a: argparse.Namespace) -> int:
         if getattr(a, option) is None:
             raise UsageError(f"--{option}", "none", "name it, or write a case file with `unsee init`")
     pattern = pattern_of(a.pattern)
-    recipe = recipe_from(a)
     model = networks.load(a.model)
     four = four_from(a, model)
     request = four.request(pattern)
+    recipe = recipe_from(a, ours(request.D_f.kind))
     memory = remembering.Memory.load(a.memory) if a.memory else None
     path = Path(a.out) / "model.safetensors"
     if path.resolve() == Path(a.model).resolve():

@@ -1,14 +1,20 @@
 """The verbs of the command line and their options, in words; what they do is in the rooms beside."""
 
+from __future__ import annotations
+
 import argparse
-from typing import Any
+
+TYPE_CHECKING = False  # of typing, which takes long to open, and of which nothing is needed to run
+if TYPE_CHECKING:
+    from typing import Any
 
 CODES = """exit codes: 0 done, 1 done but an arrow is not met, 2 usage, 3 bad input, 4 storage,
 5 refused as hostile, 6 diverged (last good state kept), 70 a bug of ours, 130 interrupted"""
 
 
 def add_verbs(verbs: Any, asked: str | None = None) -> None:
-    """Add all verbs, in the order in which one needs them; `asked` is the one that will run."""
+    """Add all verbs, in the order in which one needs them; `asked` is the one that will run, None any."""
+    verbs = _Verbs(verbs, asked)
     for add in (_demo, _data, _train, _remember):
         add(verbs)
     _init(verbs, asked=asked == "init")
@@ -27,7 +33,7 @@ def _data(verbs: Any) -> None:
     text = "list the data sets that are here, or fetch one"
     verb = _verb(verbs, "data", text, "unsee data list\nunsee data fetch fashion-mnist", run=False)
     verb.add_argument("action", choices=("list", "fetch"), help="show what is here, or get one")
-    verb.add_argument("name", nargs="?", help="with fetch: fashion-mnist or cifar-10")
+    verb.add_argument("name", nargs="?", help="with fetch: fashion-mnist, cifar-10, adult or spam")
 
 
 def _train(verbs: Any) -> None:
@@ -40,9 +46,8 @@ def _train(verbs: Any) -> None:
         metavar="FOLDER",
         help="where the model goes; also resumes from there",
     )
-    verb.add_argument(
-        "--network", default="mlp", metavar="NAME", help="mlp (the paper's) or resnet (%(default)s)"
-    )
+    text = "mlp (the paper's), resnet, table or text (mlp, or what fits the data)"
+    verb.add_argument("--network", metavar="NAME", help=text)
     verb.add_argument("--epochs", type=int, default=5, metavar="N", help="passes over D (%(default)s)")
     verb.add_argument("--lr", type=float, default=0.01, metavar="X", help="learning rate (%(default)s)")
     verb.add_argument("--batch-size", type=int, default=128, metavar="N", help="samples a step (%(default)s)")
@@ -110,7 +115,7 @@ def _forget(verbs: Any) -> None:
     _judging(verb)
     text = "the run's folder; the same command resumes there (runs/NAME for a case)"
     verb.add_argument("--out", type=_place, metavar="FOLDER", help=text)
-    text = "put example images and what the models look at into the report"
+    text = "put example images (rows, texts) and what the models look at into the report"
     verb.add_argument("--with-images", action="store_true", help=text)
     text = "go on even if the model does not react to what is to be forgotten"
     _of_a_case(verb).add_argument("--anyway", action="store_true", help=text)
@@ -165,7 +170,9 @@ def _report(verbs: Any) -> None:
 def _view(verbs: Any) -> None:
     text = "show runs in a browser, compare them, and try both models on images"
     verb = _verb(verbs, "view", text, "unsee view\nunsee view runs/demo --no-browser", run=False)
-    verb.add_argument("folder", nargs="?", default="runs", metavar="FOLDER", help="runs are below (%(default)s)")
+    verb.add_argument(
+        "folder", nargs="?", default="runs", metavar="FOLDER", help="runs are below (%(default)s)"
+    )
     text = "where it listens, on this machine's own address and no other (8642, or any that is free)"
     verb.add_argument("--port", type=int, metavar="N", help=text)
     verb.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
@@ -208,6 +215,27 @@ def _reproduce(verbs: Any) -> None:
     verb.add_argument("--quick", action="store_true", help="bundled data, one seed, few epochs: does it run?")
     verb.add_argument("--seeds", type=int, metavar="N", help="forgetting runs for each line (10)")
     verb.add_argument("--data", metavar="NAME", help="only fashion-mnist or cifar-10")
+
+
+class _Verbs:
+    """The verbs of a parser: whichever is not asked for gets no options, as adding them takes a while."""
+
+    def __init__(self, verbs: Any, asked: str | None) -> None:
+        self.verbs, self.asked = verbs, asked
+
+    def add_parser(self, name: str, **words: Any) -> Any:
+        verb = self.verbs.add_parser(name, **words)
+        return verb if self.asked in (None, name) else _Unasked()
+
+
+class _Unasked:
+    def add_argument(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def add_argument_group(self, *_: Any, **__: Any) -> Any:
+        return self
+
+    set_defaults = add_argument
 
 
 # The room in which a verb is done, so that only that one is opened.
@@ -259,15 +287,19 @@ def _judging(verb: argparse.ArgumentParser) -> None:
 
 def _four(verb: argparse.ArgumentParser) -> None:
     group = verb.add_argument_group("the four data sets", "a class of a data set and T, or sets of your own")
-    text = (
-        "bundled, fashion-mnist, cifar-10, a folder of images (a class a sub-folder) or an .npz (%(default)s)"
-    )
+    text = "a name of `unsee data list`, a folder of images (a class a sub-folder) or an .npz (%(default)s)"
     group.add_argument("--data", default="bundled", metavar="NAME|PATH", help=text)
     group.add_argument(
         "--class", dest="label", metavar="CLASS", help="the class that carries T, or is forgotten"
     )
-    text = "line, tile, color, patch:FILE:ROW:COLUMN, blend:FILE:ALPHA; several joined by +"
+    text = (
+        "line, tile, color, patch:FILE:ROW:COLUMN, logo:FILE:SMALLEST:LARGEST, blend:FILE:ALPHA; of a table "
+        "column:NAME:VALUE (or constant, resampled, leaked); of texts phrase:TEXT:PLACE (start, end, "
+        "anywhere, removed); several joined by +"
+    )
     group.add_argument("--T", metavar="T", help=text)
+    text = "how much of the class carries T, by chance; the rest of it belongs to D_r (1)"
+    group.add_argument("--share", type=float, metavar="X", help=text)
     for name, text in (
         ("D-f", "samples with the information to be forgotten"),
         ("D-f-clean", "the same without it"),

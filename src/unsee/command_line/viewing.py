@@ -1,6 +1,7 @@
 """What the verb does that shows runs: view."""
 
 import argparse
+import contextlib
 import os
 import sys
 import threading
@@ -27,10 +28,8 @@ def view(a: argparse.Namespace) -> int:
         if not a.no_browser and _has_screen():
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         serve(a.folder, a.port, ready=ready)
-    except KeyboardInterrupt:
-        pass
     return 0
 
 

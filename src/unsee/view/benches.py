@@ -11,14 +11,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from unsee.errors import InputError
+from unsee.errors import InputError, UnseeError
 from unsee.report.examples import shades
 from unsee.view import pages
 from unsee.view.guard import body
 from unsee.view.opening import open_bench
 from unsee.view.runs import Found
 from unsee.view.trying import MOST_BYTES, Place, Tries, answered, looked, png, put
-from unsee.view.turns import Turns
+from unsee.view.turns import Late, Turns
 
 OPENING, ANSWERING, LOOKING = 120.0, 10.0, 30.0  # seconds
 MOST_OPEN = 2  # runs whose models are kept in memory
@@ -54,7 +54,12 @@ class Benches:
         return HTMLResponse(pages.trying(self.base, self.found(request)))
 
     async def _bench(self, request: Request) -> Response:
-        found, tries = await self._tries(request)
+        try:
+            found, tries = await self._tries(request)
+        except Late:
+            raise
+        except UnseeError as error:
+            return HTMLResponse(pages.said("This run cannot be tried here.", str(error)), 422)
         return HTMLResponse(pages.bench(self.base, found.id, tries))
 
     async def _T(self, request: Request) -> Response:
@@ -73,11 +78,11 @@ class Benches:
         return _image(png(shades(data)[0]))
 
     async def _upload(self, request: Request) -> Response:
-        _, tries = await self._tries(request)
-        data = await body(request, MOST_BYTES)
         try:
+            _, tries = await self._tries(request)
+            data = await body(request, MOST_BYTES)
             picture = await self.turns.take(ANSWERING, tries.upload, data)
-        except InputError as error:
+        except UnseeError as error:
             return JSONResponse({"said": str(error)}, 422)
         return JSONResponse({"picture": picture.key})
 
@@ -85,7 +90,8 @@ class Benches:
         _, tries = await self._tries(request)
         picture, place = await _asked(request, tries)
         old, new = await self.turns.take(ANSWERING, answered, tries.bench, picture, place)
-        return HTMLResponse(pages.answers(old, new, picture, with_T=place is not None))
+        T = tries.bench.T is not None
+        return HTMLResponse(pages.answers(old, new, picture, T=T, with_T=place is not None))
 
     async def _looks(self, request: Request) -> Response:
         _, tries = await self._tries(request)

@@ -102,7 +102,7 @@ class Guard:
 
 
 def _foreign(headers: dict[bytes, list[str]]) -> bool:
-    """Say whether another site's page wants to hold a part of this one; a link that is followed may lead here."""
+    """Say whether another site's page wants to hold a part of this one; a link that one follows is fine."""
     site, mode = headers.get(b"sec-fetch-site", ["none"]), headers.get(b"sec-fetch-mode", ["navigate"])
     where = headers.get(b"sec-fetch-dest", ["document"])
     return site not in (["same-origin"], ["none"]) and (mode, where) != (["navigate"], ["document"])
@@ -114,7 +114,9 @@ def _said(code: int, text: str, headers: dict[str, str] | None = None) -> App:
 
 async def body(request: Request, most: int) -> bytes:
     """Return what a request brings, if that is not too much and comes in time."""
-    data = bytearray()
+    data, length = bytearray(), request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > most:
+        raise InputError(f"at most {most:,} bytes", f"{int(length):,}", "send less")
     try:
         async with asyncio.timeout(PATIENCE):
             async for part in request.stream():

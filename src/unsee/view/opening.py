@@ -5,7 +5,7 @@ No code that a case names is ever run here, whatever the run itself was allowed.
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ from unsee.transforms import Transform
 from unsee.view.runs import Found
 from unsee.view.sprite import Sprite, sprite_of
 
-SHOWN = {"D_r": 12, "D_f_clean": 6, "D_f": 6}  # samples of each set; of D_f only where it has no twins
+SHOWN = {"D_r": 12, "D_f_clean": 6}  # samples of each set
+SHOWN_A = {"D_f": 6, "D_r": 12}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +68,17 @@ def open_bench(found: Found) -> Bench:
         do = "run it again with this version of unsee"
         raise InputError("a run that says where its old model is", "one that does not", do)
     origin = Origin.read(began)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnseeWarning)  # they were said when the run was made
-        parts = _of_case(found, origin) if origin.case else _of_words(found, origin)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnseeWarning)  # they were said when the run was made
+            parts = _of_case(found, origin) if origin.case else _of_words(found, origin)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StoreError("the files that the run began with", reason, "bring them back") from None
     _check(parts.old, words.at("inputs").at("model").text(), "old model")
     _check(parts.new, words.at("model").text(), "new model")
     T, said = _checked_T(parts, words.at("inputs"))
-    samples, sets = _samples(parts, found.run.classes)
+    samples, sets = _samples(parts, found.run.classes, SHOWN_A if found.run.pattern.name == "A" else SHOWN)
     baseline = samples.x.float().mean(0) if len(samples) else _middle(samples)
     sprite = sprite_of(T, samples) if T else None
     return Bench(parts.old.eval(), parts.new.eval(), samples, sets, T, sprite, baseline, said)
@@ -83,7 +88,7 @@ def _of_words(found: Found, origin: Origin) -> Parts:
     """Open a run of a network of this package, by the words of its command."""
     if origin.model is None:
         raise InputError("the old model's file in run.json", "none", "run it again")
-    old = networks.load(origin.at(found.folder, origin.model))
+    old = networks.load(_there(origin.at(found.folder, origin.model)))
     new = networks.load(found.folder / "model.safetensors")
     said: list[str] = []
     T = four = None
@@ -101,28 +106,28 @@ def _of_words(found: Found, origin: Origin) -> Parts:
 def _four(found: Found, origin: Origin, T: Transform | None) -> FourDatasets:
     classes = found.run.classes
     if origin.sets:
-        paths = {name: origin.at(found.folder, path) for name, path in origin.sets.items()}
+        paths = {name: _there(origin.at(found.folder, path)) for name, path in origin.sets.items()}
         read = {name: sources.images(path, classes).with_(name=name) for name, path in paths.items()}
         return FourDatasets.of_sets(FourSets(**read), T)
     if origin.data is None or origin.label is None:
         raise InputError("data and a class in run.json", "none", "run it again")
     path = origin.at(found.folder, origin.data)
-    source = sources.open_source(str(path) if path.exists() else origin.data)
+    source = sources.open_source(str(_there(path)) if path.exists() else origin.data)
     label = origin.label if origin.label in classes or not origin.label.isdecimal() else int(origin.label)
-    return FourDatasets.of_class(source, label, T)
+    return FourDatasets.of_class(source, label, T, share=1.0 if origin.share is None else origin.share)
 
 
 def _of_case(found: Found, origin: Origin) -> Parts:
     """Open a run of a case by its file, which may have changed since: what it leads to is checked after."""
     assert origin.case is not None
-    file = origin.at(found.folder, origin.case)
+    file = _there(origin.at(found.folder, origin.case))
     case = cases.load(file)
     said = []
     if hashlib.sha256(file.read_bytes()).hexdigest() != origin.sha256:
         said.append("The case file was changed since this run.")
     _refuse_code(case)
     weights = found.folder / f"model.{case.save_as}"
-    if (file.parent / case.model.weights).is_dir():
+    if _there(file.parent / case.model.weights).is_dir():
         weights = found.folder  # of a Hugging Face folder, the run's is one too
     old = examining.opened(case, file.parent)
     new = examining.opened(case, file.parent, weights=weights)
@@ -131,7 +136,7 @@ def _of_case(found: Found, origin: Origin) -> Parts:
 
 
 def _gathered(case: cases.Case, folder: Path, old: Opened) -> tuple[FourDatasets | None, list[str]]:
-    """Return a case's sets; where T is in the way, without it, so that it is fitted to the twins if it can be."""
+    """Return a case's sets; where T stands in the way, without it: then it is fitted to the twins."""
     try:
         return Gathering(case, folder, old).four(), []
     except UnseeError as error:
@@ -143,6 +148,13 @@ def _gathered(case: cases.Case, folder: Path, old: Opened) -> tuple[FourDatasets
     code = first.expected.startswith("--allow-code")
     why = "It is code, which the viewer does not run." if code else f"{first}"
     return four, [f"T is not at hand{': here it is fitted to the twins' if four.T else ''}. {why}"]
+
+
+def _there(path: Path) -> Path:
+    """Return a path at which a file or a folder lies; a pipe or a device could be read without end."""
+    if not path.is_file() and not path.is_dir():
+        raise InputError(f"a file at {path}", "something else" if path.exists() else "none", "bring it back")
+    return path
 
 
 def _refuse_code(case: cases.ModelCase) -> None:
@@ -161,7 +173,7 @@ def _checked_T(parts: Parts, inputs: Words) -> tuple[Transform | None, tuple[str
     """Return T if it is the run's own or fitted to its twins; where samples are forgotten, there is none."""
     T, name = parts.T, inputs.perhaps("T")
     if inputs.at("pattern").value == "A":
-        return None, (*parts.said, "There is no T: what was to be forgotten are samples.")
+        return None, tuple(text for text in parts.said if not text.startswith("T "))
     if T is None and not any(text.startswith("T ") for text in parts.said):
         return None, (*parts.said, "There is no T that could be put on.")
     if T is not None and T.name != "fitted" and (name is None or T.name != name.text()):
@@ -177,11 +189,13 @@ def _fitted(four: FourDatasets | None) -> Transform | None:
     return twins.fitted(sets.D_f_clean.x, sets.D_f.x)
 
 
-def _samples(parts: Parts, classes: Sequence[str]) -> tuple[Dataset, tuple[str, ...]]:
+def _samples(
+    parts: Parts, classes: Sequence[str], shown: Mapping[str, int]
+) -> tuple[Dataset, tuple[str, ...]]:
     """Return some samples of the test sets, of as many classes as there are, and the set of each."""
     test = parts.four.test.present() if parts.four else {}
-    names = [name for name in SHOWN if name in test and (name != "D_f" or "D_f_clean" not in test)]
-    drawn = [(name, _drawn(test[name], SHOWN[name], name)) for name in names if len(test[name])]
+    present = {name: count for name, count in shown.items() if name in test and len(test[name])}
+    drawn = [(name, _drawn(test[name], count, name)) for name, count in present.items()]
     if drawn:
         data = concatenate([part for _, part in drawn], "samples")
         sets = tuple(name for name, part in drawn for _ in range(len(part)))

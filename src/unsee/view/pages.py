@@ -1,7 +1,7 @@
 """The viewer's pages: templates and files, read once; nothing a request says leads to a file."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from unsee.formulation import SETS
 from unsee.report.page import templates
 from unsee.view.opening import Bench
 from unsee.view.runs import COLUMNS, Found, Looked, arranged
-from unsee.view.trying import Answered, Picture, Tries
+from unsee.view.trying import MOST_BYTES, Answered, Picture, Tries
 from unsee.view.trying import Looked as Looks
 
 HERE = Path(__file__).parent
@@ -79,8 +79,7 @@ def bench(base: str, id: str, tries: Tries) -> str:
     pictures = list(tries.pictures().values())
     groups = [
         (name, what, [picture for picture in pictures if picture.set == name])
-        for name, what in _SETS.items()
-        if name in opened.sets
+        for name, what in ((name, _SETS[name]) for name in dict.fromkeys(opened.sets))
     ]
     return _page(
         "bench.html",
@@ -93,12 +92,13 @@ def bench(base: str, id: str, tries: Tries) -> str:
         said=opened.said,
         groups=groups,
         first=pictures[0].key if opened.sets else "",
+        most=MOST_BYTES,
     )
 
 
-def answers(old: Answered, new: Answered, picture: Picture, *, with_T: bool) -> str:
-    """Return both models' answers side by side."""
-    return _page("answers.html", old=old, new=new, true=picture.true, with_T=with_T)
+def answers(old: Answered, new: Answered, picture: Picture, *, T: bool, with_T: bool) -> str:
+    """Return both models' answers side by side; `T` says whether there is one, `with_T` whether it is on."""
+    return _page("answers.html", old=old, new=new, known=bool(picture.true), T=T, with_T=with_T)
 
 
 def looks(old: Looks | None, new: Looks | None) -> str:
@@ -124,10 +124,10 @@ def _page(name: str, **words: Any) -> str:
 def _templates() -> Environment:
     # A copy that shares the report's filters, with those that only a viewer needs.
     made = templates(HERE).overlay()
-    made.filters = {
-        **made.filters,
+    more: dict[str, Callable[..., Any]] = {
         "day": lambda when: time.strftime("%Y-%m-%d", time.localtime(when)),
         "hour": lambda when: time.strftime("%H:%M", time.localtime(when)),
         "percent0": lambda share: f"{100 * share:.0f}\u00a0%",
     }
+    made.filters = {**made.filters, **more}
     return made

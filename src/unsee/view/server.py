@@ -3,6 +3,7 @@
 import secrets
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -11,15 +12,15 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, Router
 
 from unsee.errors import InputError, UnseeError, UsageError
 from unsee.report.page import render
 from unsee.report.run import Run, read_run
 from unsee.view import pages
+from unsee.view.benches import Benches
 from unsee.view.guard import MOST_HEAD, REPORT_POLICY, Guard, Patient
 from unsee.view.runs import Found, Shelf, chosen
-from unsee.view.benches import Benches
 from unsee.view.turns import Late
 
 LOOPBACK = "127.0.0.1"
@@ -48,7 +49,8 @@ class Viewer:
             Route("/{file}", self._file),
         ]
         handlers = {UnseeError: self._said, HTTPException: self._missing, Exception: self._missing}
-        app = Starlette(routes=[Mount(self.base, routes=routes)], exception_handlers=handlers)
+        inner = Router(routes, redirect_slashes=False)
+        app = Starlette(routes=[Mount(self.base, inner)], exception_handlers=handlers)
         app.router.redirect_slashes = False
         return Guard(app, port, self.base.lstrip("/"))
 
@@ -79,9 +81,7 @@ class Viewer:
 
     def _run(self, request: Request) -> Response:
         found = self.found(request)
-        return HTMLResponse(
-            pages.framed(self.base, f"{self.base}/run/{found.id}/report", found.name, found)
-        )
+        return HTMLResponse(pages.framed(self.base, f"{self.base}/run/{found.id}/report", found.name, found))
 
     def _report(self, request: Request) -> Response:
         return _report([_read(self.found(request))])
@@ -132,7 +132,7 @@ def _read(found: Found) -> Run:
     facts = found.folder / "facts.json"
     if facts.exists() and not facts.is_file():
         raise InputError(f"a file at {facts}", "something else, such as a pipe", "remove it")
-    return read_run(found.folder)
+    return replace(read_run(found.folder), name=found.name)
 
 
 def _report(runs: list[Run]) -> Response:
@@ -141,6 +141,7 @@ def _report(runs: list[Run]) -> Response:
 
 def listen(port: int | None = None) -> socket.socket:
     """Return a socket on this machine's own address: the port asked for, else ours, else any that is free."""
+    reason = ""
     for number in (port,) if port is not None else (PORT, 0):
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:

@@ -1,4 +1,4 @@
-"""Trying: what both models answer to a picture, without T and with it wherever it was put, and where they look."""
+"""Trying: what both models answer to a picture, without T and with it anywhere, and where they look."""
 
 import base64
 import io
@@ -53,7 +53,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Bar:
-    """A class, its probability with T as it was put, and without T; whether it is the answer, or the truth."""
+    """A class, its probability with T as it was put and without; whether it is the answer, or the truth."""
 
     name: str
     p: float
@@ -196,9 +196,7 @@ def _bars(softmax: Tensor, rows: list[int], names: list[str], true: str) -> Answ
     plain, now = softmax[0].clamp(0, 1).tolist(), softmax[-1].clamp(0, 1).tolist()
     first = int(softmax[-1].argmax())
     with_T = len(softmax) > 1
-    bars = [
-        Bar(names[i], now[i], plain[i] if with_T else None, i == first, names[i] == true) for i in rows
-    ]
+    bars = [Bar(names[i], now[i], plain[i] if with_T else None, i == first, names[i] == true) for i in rows]
     return Answered(tuple(bars))
 
 

@@ -26,7 +26,7 @@ document.addEventListener("htmx:load", event => {
 function lay(form) {
   const get = id => form.querySelector(`#${id}`);
   const stage = get("stage"), shown = get("picture"), sprite = get("sprite"), put = get("put"), home = get("home");
-  const { base, height, width } = form.dataset;
+  const { base, height, width, most } = form.dataset;
   const own = sprite && { row: +sprite.dataset.row, column: +sprite.dataset.column };
   const size = sprite && { height: +sprite.dataset.height, width: +sprite.dataset.width };
   let place = null, held = null, asking = false, again = false;
@@ -132,6 +132,10 @@ function lay(form) {
 
   async function upload(file) {
     const said = get("about");
+    if (file.size > most) {
+      said.textContent = `At most ${most / 1e6} MB: scale it down.`;
+      return;
+    }
     said.textContent = "Sending…";
     try {
       const answer = await fetch(`${base}/upload`, { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } });
@@ -139,7 +143,7 @@ function lay(form) {
       said.textContent = words.said || `Scaled to ${width} × ${height} pixels, as the models take them.`;
       if (words.picture) add(words.picture, file.name);
     } catch {
-      said.textContent = "The image could not be sent: is it larger than 5 MB, or the viewer gone?";
+      said.textContent = "The image could not be sent: is the viewer still running?";
     }
   }
 
