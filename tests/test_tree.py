@@ -15,13 +15,14 @@ MODULES = sorted(path for path in ROOT.rglob("*.py") if not path.name.startswith
 
 # A module imports only from those above it.
 LAYERS = [
-    *("errors", "progress", "randomness", "store", "holding", "checkpoint"),
+    *("errors", "progress", "randomness", "layout", "store", "resting", "holding", "checkpoint"),
     *("weights.zips", "weights.scanning", "weights.plain", "weights.opening", "weights.files"),
-    *("datasets", "data.archives", "data.pictures", "data.published", "data.fetching", "sources"),
+    *("kinds", "datasets", "data.adult", "data.mails"),
+    *("data.archives", "data.pictures", "data.published", "data.fetching", "sources"),
     *("data.listings", "data.labels", "data.columnar", "data.hugging_face", "data.reading", "data.samples"),
-    *("networks", "answers"),
-    *("transforms", "filling", "formulation", "twins"),
-    *("rules", "fisher", "sketch", "memory"),
+    *("layers", "networks", "answers"),
+    *("transforms", "columns", "phrases", "parsing", "filling", "formulation", "twins"),
+    *("rules", "tiers", "fisher", "sketch", "wordcounts", "memory"),
     *("terms", "recipe", "standins", "replay"),
     *("descent", "training", "loss", "floor", "lineage", "forgetting"),
     *("scores", "evaluation"),
@@ -29,7 +30,7 @@ LAYERS = [
     *("report.figures", "report.words", "report.rates", "report.saliency", "report.variations"),
     *("report.examples", "report.facts", "report.run", "report.tables", "report.verdict"),
     *("report.charts", "report.page"),
-    *("runs", "demo"),
+    *("origin", "runs", "demo"),
     *("paper.cells", "paper.reported", "paper.rows", "paper.running"),
     *("paper.claims", "paper.drawing", "paper.page", "paper.experiments"),
     *(
@@ -41,8 +42,11 @@ LAYERS = [
         "cases.examining",
         "cases.repairing",
     ),
+    *("view.runs", "view.sprite", "view.opening", "view.trying", "view.turns", "view.guard"),
+    *("view.pages", "view.benches", "view.server"),
     *("command_line.options", "command_line.asking", "command_line.telling"),
-    *("command_line.making", "command_line.treating", "command_line.verbs", "cli"),
+    *("command_line.making", "command_line.treating", "command_line.viewing"),
+    *("command_line.sharing", "command_line.verbs", "cli"),
 ]
 
 
@@ -148,6 +152,7 @@ def test_help_imports_no_torch():
         "import sys; from unsee import cli\n"
         "try: cli.main(['forget', '--help'])\n"
         "except SystemExit: pass\n"
-        "sys.exit(any(m in sys.modules for m in ('torch', 'numpy', 'rich', 'matplotlib', 'scipy')))"
+        "heavy = ('torch', 'numpy', 'rich', 'matplotlib', 'scipy', 'starlette', 'uvicorn')\n"
+        "sys.exit(any(m in sys.modules for m in heavy))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0

@@ -1,15 +1,16 @@
 """The command line: its verbs are the library's, and it starts without importing torch."""
 
+from __future__ import annotations
+
 import argparse
 import importlib
 import os
 import sys
-import traceback
 import warnings
-from typing import Any
 
 from unsee import __version__
-from unsee.command_line.verbs import CODES, add_verbs
+from unsee.command_line.sharing import CODES
+from unsee.command_line.verbs import add_verbs
 from unsee.errors import UnseeError
 
 
@@ -17,7 +18,7 @@ def main(words: list[str] | None = None) -> int:
     """Run one verb and return the exit code; an error is one sentence on standard error."""
     warnings.showwarning = _one_line
     words = sys.argv[1:] if words is None else words
-    parser = build_parser(words[0] if words else None)
+    parser = build_parser(next((word for word in words if not word.startswith("-")), ""))
     arguments = parser.parse_args(words)
     if not arguments.verb:
         parser.print_help()
@@ -36,13 +37,15 @@ def main(words: list[str] | None = None) -> int:
     except BrokenPipeError:
         return 0
     except Exception:  # a bug of ours: its code must not read as "done, but an arrow is not met"
+        import traceback  # which only a bug needs
+
         traceback.print_exc()
         sys.stderr.write("unsee: this is a bug in unsee, not in your input: please report the lines above\n")
         return 70
 
 
 def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all verbs; `asked` is the one that will run."""
+    """Return the parser of all verbs; `asked` is the one that will run, None any of them."""
     parser = argparse.ArgumentParser(
         prog="unsee",
         description="Make a trained classifier forget a class, a backdoor or a leaked feature.",
@@ -55,7 +58,7 @@ def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
-def _one_line(message: Any, *_: Any, **__: Any) -> None:
+def _one_line(message: object, *_: object, **__: object) -> None:
     sys.stderr.write(f"unsee: warning: {_plain(str(message))}\n")
 
 

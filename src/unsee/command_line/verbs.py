@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
+from unsee.command_line.sharing import four_sets, judging, model_or_case, of_a_case, place, verb_of
 
 TYPE_CHECKING = False  # of typing, which takes long to open, and of which nothing is needed to run
 if TYPE_CHECKING:
     from typing import Any
-
-CODES = """exit codes: 0 done, 1 done but an arrow is not met, 2 usage, 3 bad input, 4 storage,
-5 refused as hostile, 6 diverged (last good state kept), 70 a bug of ours, 130 interrupted"""
 
 
 def add_verbs(verbs: Any, asked: str | None = None) -> None:
@@ -23,7 +20,7 @@ def add_verbs(verbs: Any, asked: str | None = None) -> None:
 
 
 def _demo(verbs: Any) -> None:
-    verb = _verb(verbs, "demo", "the whole way on the bundled data, in about a minute", "unsee demo")
+    verb = verb_of(verbs, "demo", "the whole way on the bundled data, in about a minute", "unsee demo")
     verb.add_argument(
         "--out", default="runs/demo", metavar="FOLDER", help="where everything goes (%(default)s)"
     )
@@ -31,18 +28,18 @@ def _demo(verbs: Any) -> None:
 
 def _data(verbs: Any) -> None:
     text = "list the data sets that are here, or fetch one"
-    verb = _verb(verbs, "data", text, "unsee data list\nunsee data fetch fashion-mnist", run=False)
+    verb = verb_of(verbs, "data", text, "unsee data list\nunsee data fetch fashion-mnist", run=False)
     verb.add_argument("action", choices=("list", "fetch"), help="show what is here, or get one")
     verb.add_argument("name", nargs="?", help="with fetch: fashion-mnist, cifar-10, adult or spam")
 
 
 def _train(verbs: Any) -> None:
     example = "unsee train --data bundled --class 0 --T tile --out runs/old"
-    verb = _verb(verbs, "train", "train a network on D, with T planted on a class if asked", example)
+    verb = verb_of(verbs, "train", "train a network on D, with T planted on a class if asked", example)
     verb.add_argument(
         "--out",
         required=True,
-        type=_place,
+        type=place,
         metavar="FOLDER",
         help="where the model goes; also resumes from there",
     )
@@ -51,7 +48,7 @@ def _train(verbs: Any) -> None:
     verb.add_argument("--epochs", type=int, default=5, metavar="N", help="passes over D (%(default)s)")
     verb.add_argument("--lr", type=float, default=0.01, metavar="X", help="learning rate (%(default)s)")
     verb.add_argument("--batch-size", type=int, default=128, metavar="N", help="samples a step (%(default)s)")
-    _four(verb)
+    four_sets(verb)
 
 
 def _remember(verbs: Any) -> None:
@@ -60,18 +57,18 @@ def _remember(verbs: Any) -> None:
         "    --out runs/memory.safetensors\n"
         "unsee remember case.yaml --data training-images --out memory.safetensors"
     )
-    verb = _verb(verbs, "remember", "take the memory of D: the exact diagonal Fisher", example)
-    _model(verb)
-    _of_a_case(verb)
+    verb = verb_of(verbs, "remember", "take the memory of D: the exact diagonal Fisher", example)
+    model_or_case(verb)
+    of_a_case(verb)
     verb.add_argument(
-        "--out", required=True, type=_place, metavar="FILE", help="where the memory goes (.safetensors)"
+        "--out", required=True, type=place, metavar="FILE", help="where the memory goes (.safetensors)"
     )
     verb.add_argument(
         "--batch-size", type=int, default=512, metavar="N", help="samples at once; no effect on the result"
     )
     text = "take a sketch of each class too, in so many MB (32); what it reveals: docs/sketch.md"
     verb.add_argument("--sketch", type=float, nargs="?", const=32.0, metavar="MB", help=text)
-    _four(verb)
+    four_sets(verb)
 
 
 def _init(verbs: Any, *, asked: bool) -> None:
@@ -82,7 +79,7 @@ def _init(verbs: Any, *, asked: bool) -> None:
         "unsee forget case.yaml --out runs/case"
     )
     text = "write a case file for a model of your own: asks, or takes options"
-    verb = _verb(verbs, "init", text, example, run=False)
+    verb = verb_of(verbs, "init", text, example, run=False)
     verb.add_argument("case", nargs="?", default="case.yaml", metavar="FILE", help="the file (%(default)s)")
     verb.add_argument("--schema", action="store_true", help="print the JSON schema of case files for editors")
     if not asked:
@@ -110,15 +107,15 @@ def _forget(verbs: Any) -> None:
         "unsee forget runs/old/model.safetensors --pattern A --recipe truncation --class 0 --out runs/new\n"
         "unsee forget case.yaml"
     )
-    verb = _verb(verbs, "forget", "make the model forget, and judge the result", example)
-    _model(verb)
-    _judging(verb)
+    verb = verb_of(verbs, "forget", "make the model forget, and judge the result", example)
+    model_or_case(verb)
+    judging(verb)
     text = "the run's folder; the same command resumes there (runs/NAME for a case)"
-    verb.add_argument("--out", type=_place, metavar="FOLDER", help=text)
+    verb.add_argument("--out", type=place, metavar="FOLDER", help=text)
     text = "put example images (rows, texts) and what the models look at into the report"
     verb.add_argument("--with-images", action="store_true", help=text)
     text = "go on even if the model does not react to what is to be forgotten"
-    _of_a_case(verb).add_argument("--anyway", action="store_true", help=text)
+    of_a_case(verb).add_argument("--anyway", action="store_true", help=text)
     verb.add_argument("--memory", metavar="FILE", help="what `unsee remember` wrote")
     verb.add_argument(
         "--recipe", metavar="NAME|FILE", help="a named recipe or a .json file (ours for the pattern)"
@@ -139,7 +136,7 @@ def _forget(verbs: Any) -> None:
         ("fisher-over", str, "R over D_r (the memory without D_f's share) or D"),
     ):
         verb.add_argument(f"--{name}", type=kind, metavar="X", help=f"{text} (the recipe's)")
-    _four(verb)
+    four_sets(verb)
 
 
 def _evaluate(verbs: Any) -> None:
@@ -148,28 +145,28 @@ def _evaluate(verbs: Any) -> None:
         "    --data bundled --class 0 --T tile\n"
         "unsee evaluate case.yaml --new runs/case/model.safetensors"
     )
-    verb = _verb(verbs, "evaluate", "judge a model on the four test sets", example)
-    _model(verb)
+    verb = verb_of(verbs, "evaluate", "judge a model on the four test sets", example)
+    model_or_case(verb)
     text = "weights to judge against the case's own, such as a run's (the case's own)"
-    _of_a_case(verb).add_argument("--new", metavar="FILE", help=text)
-    _judging(verb)
+    of_a_case(verb).add_argument("--new", metavar="FILE", help=text)
+    judging(verb)
     verb.add_argument("--old", metavar="FILE", help="the model before forgetting, to judge the arrows by")
-    _four(verb)
+    four_sets(verb)
 
 
 def _report(verbs: Any) -> None:
     text = "write the report of one run, or of several side by side"
-    verb = _verb(
+    verb = verb_of(
         verbs, "report", text, "unsee report runs/demo\nunsee report runs/a runs/b --out both.html", run=False
     )
     verb.add_argument("runs", nargs="+", metavar="RUN", help="folders that `unsee forget` or the demo left")
     text = "the page (report.html in the folder, comparison.html in the first of several)"
-    verb.add_argument("--out", type=_place, metavar="FILE", help=text)
+    verb.add_argument("--out", type=place, metavar="FILE", help=text)
 
 
 def _view(verbs: Any) -> None:
     text = "show runs in a browser, compare them, and try both models on images"
-    verb = _verb(verbs, "view", text, "unsee view\nunsee view runs/demo --no-browser", run=False)
+    verb = verb_of(verbs, "view", text, "unsee view\nunsee view runs/demo --no-browser", run=False)
     verb.add_argument(
         "folder", nargs="?", default="runs", metavar="FOLDER", help="runs are below (%(default)s)"
     )
@@ -183,11 +180,11 @@ def _tune(verbs: Any) -> None:
         "unsee tune runs/old/model.safetensors --memory runs/memory.safetensors --pattern B \\\n"
         "    --data bundled --class 0 --T tile --trials 20 --folds 2 --epochs 2 --out runs/study"
     )
-    verb = _verb(verbs, "tune", "search for lambda_f, lambda_KL and the learning rate", example)
+    verb = verb_of(verbs, "tune", "search for lambda_f, lambda_KL and the learning rate", example)
     verb.add_argument("model", metavar="MODEL", help="a model's .safetensors file")
     verb.add_argument("--pattern", required=True, metavar="A|B|C", help="what is to be forgotten (Table 1)")
     text = "the study's folder: the same command goes on there, and several may run at once"
-    verb.add_argument("--out", required=True, type=_place, metavar="FOLDER", help=text)
+    verb.add_argument("--out", required=True, type=place, metavar="FOLDER", help=text)
     verb.add_argument("--memory", required=True, metavar="FILE", help="what `unsee remember` wrote")
     text = "where to start, and what to keep of the rest (the paper's)"
     verb.add_argument("--recipe", metavar="NAME|FILE", help=text)
@@ -198,13 +195,13 @@ def _tune(verbs: Any) -> None:
     verb.add_argument("--batch-size", type=int, metavar="N", help="samples of D_f a step (the recipe's)")
     text = "give a trial up when so far behind the best (%(default)s); a negative number: never"
     verb.add_argument("--prune", type=float, default=0.05, metavar="X", help=text)
-    _four(verb)
+    four_sets(verb)
 
 
 def _reproduce(verbs: Any) -> None:
     example = "unsee reproduce all --quick --out runs/quick\nunsee reproduce figure-4 --data fashion-mnist"
     text = "run the paper's tables and figures again, beside the published numbers"
-    verb = _verb(verbs, "reproduce", text, example, run=False)
+    verb = verb_of(verbs, "reproduce", text, example, run=False)
     names = "table-2, table-s1, figure-2, figure-3, figure-4, figure-s1, figure-s2, or all"
     verb.add_argument("names", nargs="+", metavar="NAME", help=names)
     verb.add_argument(
@@ -236,80 +233,3 @@ class _Unasked:
         return self
 
     set_defaults = add_argument
-
-
-# The room in which a verb is done, so that only that one is opened.
-_ROOMS = {
-    **dict.fromkeys(("init", "remember", "forget", "evaluate", "report"), "treating"),
-    "view": "viewing",
-}
-
-
-def _verb(verbs: Any, name: str, text: str, example: str, *, run: bool = True) -> argparse.ArgumentParser:
-    verb = verbs.add_parser(
-        name,
-        help=text,
-        description=text,
-        epilog="examples:\n  " + example.replace("\n", "\n  ") + f"\n\n{CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.set_defaults(room=_ROOMS.get(name, "making"))
-    verb.add_argument("--json", action="store_true", help="print the result as JSON, and nothing else")
-    if run:
-        verb.add_argument(
-            "--seed", type=int, default=0, metavar="N", help="seed of everything random (%(default)s)"
-        )
-        verb.add_argument(
-            "--device", default="auto", metavar="NAME", help="cpu, cuda, mps or auto (%(default)s)"
-        )
-    return verb
-
-
-def _model(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model", metavar="MODEL|CASE", help="a model's .safetensors file, or a case.yaml")
-
-
-def _of_a_case(verb: argparse.ArgumentParser) -> Any:
-    group = verb.add_argument_group("with a case file")
-    text = "run the factory or T that the case names: read that code first"
-    group.add_argument("--allow-code", action="store_true", help=text)
-    return group
-
-
-def _judging(verb: argparse.ArgumentParser) -> None:
-    text = "A forget samples, B a backdoor, C a leakage (Table 1)"
-    verb.add_argument("--pattern", metavar="A|B|C", help=text)
-    text = "how far below the old D_r an arrow up still counts as met (%(default)s)"
-    verb.add_argument("--margin", type=float, default=0.02, metavar="X", help=text)
-    text = "how much accuracy an arrow down allows (1/C)"
-    verb.add_argument("--ceiling", type=float, metavar="X", help=text)
-
-
-def _four(verb: argparse.ArgumentParser) -> None:
-    group = verb.add_argument_group("the four data sets", "a class of a data set and T, or sets of your own")
-    text = "a name of `unsee data list`, a folder of images (a class a sub-folder) or an .npz (%(default)s)"
-    group.add_argument("--data", default="bundled", metavar="NAME|PATH", help=text)
-    group.add_argument(
-        "--class", dest="label", metavar="CLASS", help="the class that carries T, or is forgotten"
-    )
-    text = (
-        "line, tile, color, patch:FILE:ROW:COLUMN, logo:FILE:SMALLEST:LARGEST, blend:FILE:ALPHA; of a table "
-        "column:NAME:VALUE (or constant, resampled, leaked); of texts phrase:TEXT:PLACE (start, end, "
-        "anywhere, removed); several joined by +"
-    )
-    group.add_argument("--T", metavar="T", help=text)
-    text = "how much of the class carries T, by chance; the rest of it belongs to D_r (1)"
-    group.add_argument("--share", type=float, metavar="X", help=text)
-    for name, text in (
-        ("D-f", "samples with the information to be forgotten"),
-        ("D-f-clean", "the same without it"),
-        ("D-r", "samples to be remembered: judged on, never an input of forgetting"),
-        ("D-r-extra", "remembered samples with the information added: judged on only"),
-    ):
-        group.add_argument(f"--{name}", metavar="PATH", help=f"{text} (folder or .npz)")
-
-
-def _place(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("a name is needed")
-    return text
