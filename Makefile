@@ -1,10 +1,11 @@
 # make demo   see a network forget a backdoor, in about a minute
 # make docs   the documentation as pages, in docs/built
 # make test   format check, lint, types, tests, doctests, coverage
+# make torture   what is promised of reliability, in full; goes on where it was stopped (FAMILY="death fuzz" for some)
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs format clean
+.PHONY: demo test torture docs format clean
 
 demo: .venv/installed
 	$(BIN)/unsee demo
@@ -17,6 +18,9 @@ test: .venv/installed-dev
 
 docs: .venv/installed-dev
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . docs/built
+
+torture: .venv/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m torture $(FAMILY)
 
 format: .venv/installed-dev
 	$(BIN)/ruff format .

@@ -5,12 +5,14 @@ are refused before torch is there, `LOADED` only once torch has read them; with 
 """
 
 import io
+import json
 import os
 import pickle
 import struct
 import zipfile
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -450,4 +452,70 @@ LOADED: dict[str, Case] = {
         InputError,
         lambda c: zipped(b"\x80\x02}X\x03\0\0\0\xed\xa0\x80" + tensor([12], [1]) + b"s."),
     ),
+}
+
+
+def header(words, data=b"", length=None):
+    text = words if isinstance(words, bytes) else json.dumps(words).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+def one(**changes):
+    return {"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8], **changes}}
+
+
+EIGHT = struct.pack("<2f", 1, 2)
+SAFETENSORS = {
+    "empty": (StoreError, b""),
+    "seven bytes": (StoreError, bytes(7)),
+    "zeros": (StoreError, bytes(100)),
+    "random": (StoreError, np.random.default_rng(0).bytes(1000)),
+    "a pickle": (HostileError, call("os.system", "true")),
+    "a checkpoint": (HostileError, GOOD),
+    "a bomb under a header's length": (HostileError, b"\x80\x04cos\nsystem\n."),
+    "a length beyond the file": (StoreError, header(one(), EIGHT, length=10**6)),
+    "a length of 2^63": (StoreError, header(one(), EIGHT, length=2**63)),
+    "a length of all ones": (StoreError, header(one(), EIGHT, length=2**64 - 1)),
+    "no header": (StoreError, header(b"", EIGHT)),
+    "no JSON": (StoreError, header(b"{'w': 1}", EIGHT)),
+    "JSON of something else": (StoreError, header([1, 2], EIGHT)),
+    "100,000 lists deep": (StoreError, header(b"{" + b'"a":[' * 100_000, EIGHT)),
+    "text that is no UTF-8": (StoreError, header(b'{"\xff": 1}', EIGHT)),
+    "cut numbers": (StoreError, header(one(), EIGHT[:-1])),
+    "more numbers": (StoreError, header(one(), EIGHT + b"x")),
+    "a shape too large": (StoreError, header(one(shape=[10**11]), EIGHT)),
+    "a shape that overflows": (StoreError, header(one(shape=[2**62, 2**62]), EIGHT)),
+    "a negative shape": (StoreError, header(one(shape=[-2]), EIGHT)),
+    "offsets too far": (StoreError, header(one(data_offsets=[0, 10**12]), EIGHT)),
+    "offsets backwards": (StoreError, header(one(data_offsets=[8, 0]), EIGHT)),
+    "a hole": (StoreError, header(one(data_offsets=[8, 16]), EIGHT * 2)),
+    "tensors that overlap": (StoreError, header({**one(), "v": one()["w"]}, EIGHT)),
+    "another type": (StoreError, header(one(dtype="F31"), EIGHT)),
+    "one name twice": (
+        StoreError,
+        header(b'{"w":%s,"w":%s}' % ((json.dumps(one()["w"]).encode(),) * 2), EIGHT * 2),
+    ),
+    "metadata that is no text": (StoreError, header({"__metadata__": {"a": 1}, **one()}, EIGHT)),
+    "a header of 11 million bytes": (
+        HostileError,
+        header(json.dumps(one()).encode() + b" " * (11 << 20), EIGHT),
+    ),
+    "30,000 tensors": (
+        HostileError,
+        header({f"w{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(30_000)}),
+    ),
+    "250,000 words": (
+        InputError,
+        header({"__metadata__": {str(i): "" for i in range(250_000)}}),
+    ),
+    "no tensors": (InputError, header({})),
+    "complex numbers": (InputError, header(one(dtype="C64", shape=[1]), EIGHT)),
+    "numbers of 8 bits": (InputError, header(one(dtype="F8_E4M3", shape=[8]), EIGHT)),
+    "a NaN": (InputError, header(one(), struct.pack("<2f", 1, float("nan")))),
+    "an Inf in half": (
+        InputError,
+        header(one(dtype="F16", shape=[4]), struct.pack("<4e", 1, 2, 3, float("inf"))),
+    ),
+    "a name that steers": (InputError, header({"\x1b[2J": one()["w"]}, EIGHT)),
+    "a seal that is none": (StoreError, header({"__metadata__": {"unsee": "{}"}, **one()}, EIGHT)),
 }

@@ -45,6 +45,16 @@ def test_one_bad_value_among_many_is_found(bad):
 
 def test_a_sum_that_overflows_is_not_a_bad_value():
     Dataset(torch.full((2, 8), 3e38), [0, 0])
+    x = torch.full((3, 8), 3e38)
+    x[1, 2] = torch.nan
+    with pytest.raises(InputError, match=r"in 1 samples \(index 1\)"):
+        Dataset(x, [0, 0, 0])
+
+
+@pytest.mark.parametrize("shape", [(0, 1, 2, 2), (2, 0), (3,)])
+def test_few_values_or_none_are_checked_too(shape):
+    x = torch.zeros(shape)
+    Dataset(x, [0] * len(x))
 
 
 @pytest.mark.parametrize(

@@ -14,3 +14,9 @@ def test_the_three_parts_read_as_one_sentence():
     error = errors.InputError("a", "b", "c")
     assert str(error) == "Expected a, found b: c."
     assert (error.expected, error.found, error.do) == ("a", "b", "c")
+
+
+def test_what_was_found_is_not_told_without_end():
+    error = errors.InputError("a", "b" * 5000, "c")
+    assert str(error) == f"Expected a, found {'b' * 1000}...: c."
+    assert error.found == "b" * 5000

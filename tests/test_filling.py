@@ -3,8 +3,9 @@ import pytest
 import torch
 from PIL import Image
 
+from unsee.datasets import Dataset
 from unsee.errors import InputError, UsageError
-from unsee.filling import fill, parse
+from unsee.filling import fill, filled, parse, pasted
 
 
 def relaxed(x, region, rounds=4000):
@@ -82,3 +83,47 @@ def test_masks_that_cannot_be_filled(tmp_path):
         parse("mask:none.png", 8, 8, tmp_path)
     with pytest.raises(InputError, match="the samples' size"):
         parse("mask:0:0:2:2", 8, 8).pixels(torch.zeros(1, 1, 9, 9))
+
+
+def test_each_image_has_a_mask_of_its_own():
+    x = torch.full((3, 1, 8, 8), 100, dtype=torch.uint8)
+    masks = torch.zeros(3, 8, 8)
+    for i in range(3):
+        masks[i, i : i + 3, 2 * i : 2 * i + 3] = 1
+        x[i, 0, i : i + 3, 2 * i : 2 * i + 3] = 255
+    data = Dataset(x, [0, 1, 0])
+    assert (filled(data, masks).x == 100).all()
+    assert (data.x == 255).any()
+
+
+def test_T_is_pasted_from_marked_images():
+    x = torch.zeros(4, 1, 6, 6, dtype=torch.uint8)
+    masks = torch.zeros(4, 6, 6)
+    for i in range(4):
+        masks[i, i, : i + 1] = 1
+        x[i, 0, i, : i + 1] = 10 * (i + 1)
+    T = pasted(Dataset(x, [0] * 4), masks)
+    others = Dataset(torch.randint(100, 200, (60, 1, 6, 6), dtype=torch.uint8), [0] * 60)
+    out = T(others).x
+    changed = out != others.x
+    assert {int(v) for v in out[changed].unique()} == {10, 20, 30, 40}
+    assert set(changed.flatten(1).sum(1).tolist()) == {1, 2, 3, 4}
+    assert torch.equal(T(others.subset([5])).x, out[5:6])
+    assert T.by_chance
+
+
+@pytest.mark.parametrize(
+    ("masks", "message"),
+    [
+        (torch.ones(3, 6, 6), "a mask .* for each image"),
+        (torch.ones(4, 5, 6), "a mask .* for each image"),
+        (torch.zeros(4, 6, 6), "a mark in each mask"),
+    ],
+)
+def test_masks_that_do_not_fit_are_refused(masks, message):
+    data = Dataset(torch.zeros(4, 1, 6, 6, dtype=torch.uint8), [0] * 4)
+    for make in (filled, pasted):
+        with pytest.raises(InputError, match=message):
+            make(data, masks)
+    with pytest.raises(InputError, match="images like those of D_f"):
+        pasted(data, torch.eye(6).expand(4, 6, 6))(Dataset(torch.zeros(1, 1, 5, 5, dtype=torch.uint8), [0]))

@@ -301,15 +301,14 @@ def test_a_batch_that_is_refused_was_not_seen():
 
 
 def test_it_goes_on_from_a_sum_and_computes_only_the_rest():
-    model, data = case("batch norm")
+    model, data = nn.Linear(6, 3), numbers(6)
     parts = []
-    whole = fisher_sum(model, data, batch_size=2, after=lambda so_far: parts.append(copy.deepcopy(so_far)))
-    assert [part.n for part in parts] == list(range(2, len(data) + 1, 2))
+    whole = fisher_sum(model, data, batch_size=5, after=lambda so_far: parts.append(copy.deepcopy(so_far)))
+    assert [part.n for part in parts] == [min(n + 5, len(data)) for n in range(0, len(data), 5)]
     for begun in parts:
         seen, before = [], {name: squares.clone() for name, squares in begun.sums.items()}
-        again = fisher_sum(
-            model, data, batch_size=2, begun=begun, seen=lambda x, y, seen=seen: seen.extend(y)
-        )
+        more = {"begun": begun, "seen": lambda x, y, seen=seen: seen.extend(y)}
+        again = fisher_sum(model, data, batch_size=5, **more)
         assert len(seen) == len(data) - begun.n
         assert all(torch.equal(again.sums[name], whole.sums[name]) for name in whole.sums)
         assert (again.n, again.data, again.loss) == (whole.n, whole.data, whole.loss)
@@ -317,3 +316,5 @@ def test_it_goes_on_from_a_sum_and_computes_only_the_rest():
         assert all(torch.equal(begun.sums[name], before[name]) for name in before)
     with pytest.raises(InputError, match="was begun with, found others"):
         fisher_sum(model, data, batch_size=3, begun=parts[0])
+    with pytest.raises(InputError, match="was begun with, found others"):
+        fisher_sum(model, data.subset(range(4)), batch_size=5, begun=parts[0])

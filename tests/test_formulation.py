@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 import torch
 
+from unsee import sources
 from unsee.datasets import Dataset
 from unsee.errors import InputError, UnseeWarning, UsageError
 from unsee.formulation import TABLE_1, Arrow, FourDatasets, FourSets, Request, pattern_of
-from unsee.transforms import custom, line, patch, tile
+from unsee.kinds import PLAIN
+from unsee.transforms import custom, line, patch, scattered, tile
 
 
 def test_table_1_is_the_papers():
@@ -152,3 +154,32 @@ def test_a_right_T_is_not_flagged(data):
         Request("B", **sets(data), T=tile())
         order = np.random.default_rng(0).permutation(60)
         Request("B", sets(data)["D_f"].subset(order), sets(data)["D_f_clean"], tile())
+
+
+def test_a_share_of_a_class_carries_T_and_the_rest_of_it_is_remembered(data):
+    four = FourDatasets.of_class(data, 3, tile(), share=0.25, validation=0)
+    assert len(four.train.D_f) == round(0.25 * len(data.train.of_class(3)))
+    assert set(four.train.D_f.y.tolist()) == {3}
+    assert len(four.train.D_r) == len(data.train) - len(four.train.D_f)
+    assert 3 in four.test.D_r.y
+    again = FourDatasets.of_class(data, 3, tile(), share=0.25, validation=0)
+    assert again.train.D_f.fingerprint == four.train.D_f.fingerprint
+    whole = FourDatasets.of_class(data, 3, tile(), share=1.0)
+    assert whole.train.D_f.fingerprint == FourDatasets.of_class(data, 3, tile()).train.D_f.fingerprint
+    for share in (0, -0.5, 1.5):
+        with pytest.raises(InputError, match="a share above 0"):
+            FourDatasets.of_class(data, 3, tile(), share=share)
+
+
+def test_a_T_by_chance_need_not_lead_to_the_very_samples_of_D_f(data):
+    clean = data.train.of_class(0)
+    logo = scattered(torch.full((3, 3), 255), (3, 5), seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Request("C", scattered(torch.full((3, 3), 255), (3, 5))(clean), clean, logo)
+
+
+def test_D_f_and_its_clean_twins_are_of_one_kind():
+    table = sources.bundled_adult().train.subset(range(4))
+    with pytest.raises(InputError, match="the same columns or vocabulary"):
+        Request("C", table, table.with_(kind=PLAIN))

@@ -1,4 +1,6 @@
 import contextlib
+import errno
+import fcntl
 import os
 import re
 import signal
@@ -34,7 +36,8 @@ def ended(child):
 def test_the_second_is_told_who_is_there_and_the_kernel_frees_what_the_dead_held(tmp_path):
     child = holder(tmp_path)
     try:
-        said = rf"process {child} on {re.escape(socket.gethostname())} since \d{{4}}-\d\d-\d\dT[\d:+-]+: wait for it"
+        host, time = re.escape(socket.gethostname()), r"\d{4}-\d\d-\d\dT[\d:+-]+"
+        said = f"process {child} on {host} since {time}: wait for it"
         with pytest.raises(StoreError, match=said), alone(tmp_path):
             pass
     finally:
@@ -84,7 +87,7 @@ def test_a_name_that_is_not_the_holders_is_not_told(tmp_path, monkeypatch, words
         (tmp_path / HOLDER).unlink()
         if words is not None:
             write_json(tmp_path / HOLDER, words)
-        with pytest.raises(StoreError, match="found (another process|process x on None)"), alone(tmp_path):
+        with pytest.raises(StoreError, match=r"found (another process|process x on None)"), alone(tmp_path):
             pass
     finally:
         ended(child)
@@ -102,10 +105,19 @@ def test_a_holder_on_another_machine_is_named(tmp_path):
 
 def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="a folder at .*: choose another folder"), alone(tmp_path / "file"):
+    with pytest.raises(StoreError, match=r"a folder at .*: choose another folder"), alone(tmp_path / "file"):
         pass
     with (
         pytest.raises(StoreError, match="name it elsewhere"),
         alone(tmp_path / "file", do="name it elsewhere"),
     ):
+        pass
+
+
+def test_where_there_are_no_locks_it_goes_on(tmp_path, monkeypatch):
+    def none(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with alone(tmp_path), alone(tmp_path):
         pass

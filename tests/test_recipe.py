@@ -5,7 +5,8 @@ import pytest
 
 from unsee.errors import InputError, UsageError
 from unsee.formulation import TABLE_1
-from unsee.recipe import PAPERS, RECIPES, Recipe, recipe_of
+from unsee.kinds import PLAIN, Column, Kind
+from unsee.recipe import PAPERS, RECIPES, Recipe, ours, recipe_of
 
 
 def test_table_s1_is_complete():
@@ -73,3 +74,12 @@ def test_the_papers_recipe_for_C_is_one_that_holds_with_our_activation():
     for pattern in "BC":
         recipe = recipe_of(None, TABLE_1[pattern], PAPERS)
         assert recipe.lr * recipe.lambda_kl * 0.3 < 1 + recipe.momentum
+
+
+def test_tables_and_texts_have_a_recipe_of_their_own():
+    table = Kind(columns=(Column("age"),))
+    assert recipe_of(None, TABLE_1["C"], ours(PLAIN)).name == "unsee"
+    assert recipe_of(None, TABLE_1["C"], ours(table)).name == "unsee/small"
+    assert recipe_of(None, TABLE_1["A"], ours(table)).forgetting == "delete"
+    changed = {k for k, v in asdict(RECIPES["unsee/small"]).items() if v != asdict(RECIPES["unsee"])[k]}
+    assert changed == {"name", "lambda_kl", "lr", "stride", "settle"}

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from beyond import leak, signature
 from unsee.datasets import Dataset
 from unsee.formulation import Request
 from unsee.memory import remember
@@ -121,3 +122,18 @@ def test_a_sketch_that_the_model_does_not_recognise_is_not_replayed(model, four,
     # What D_r itself is to such a network, the samples of the sketch need not be more.
     assert recognised(blind, four.request("B"), sketch, 9.0)
     assert recognised(model, four.request("B"), sketch, None)
+
+
+@pytest.mark.parametrize("case", [leak, signature])
+def test_rows_and_texts_are_replayed_from_their_sketch_or_as_stand_ins(case):
+    four, model, memory = case()
+    request = four.request("C")
+    kept = memory.subtract(remember(model, request.D_f, sketch=memory.sketch))
+    found = replay_of(model, request, kept.sketch, kept.level())
+    x, labels = found.draw(200, stream(0, "x"))
+    assert found.source == "sketch"
+    Dataset(x.to(request.D_f.x.dtype), labels, request.D_f.classes, kind=request.D_f.kind)
+    found = replay_of(model, request, None)
+    x, labels = found.draw(201, stream(0, "x"))
+    assert (found.source, labels, x.shape) == ("stand-ins", None, (201, *request.D_f.x.shape[1:]))
+    assert found.near is not None

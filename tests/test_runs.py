@@ -2,13 +2,16 @@ import json
 
 from unsee import evaluate, forget, networks
 from unsee.formulation import TABLE_1
+from unsee.origin import Origin
 from unsee.runs import report_run, write_run
 
 
 def test_a_run_names_its_inputs_by_hash(tmp_path, model, four):
     result = forget(model, four.request("A"), recipe="truncation")
-    write_run(tmp_path, result, evaluate(result.model, four, "A", old=model))
+    origin = Origin.of_words(tmp_path, tmp_path / "old.safetensors", data="bundled", here=tmp_path)
+    write_run(tmp_path, result, evaluate(result.model, four, "A", old=model), origin=origin)
     words = json.loads((tmp_path / "run.json").read_text())
+    assert words["origin"] == {"folder": ".", "model": "old.safetensors", "data": "bundled"}
     assert words["inputs"]["model"] == networks.identity(model)
     assert words["inputs"]["D_f"] == four.train.D_f.fingerprint
     assert words["inputs"]["recipe"]["forgetting"] == "truncation"

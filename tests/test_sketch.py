@@ -1,6 +1,10 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
+from beyond import leak
+from unsee.answers import accuracy
 from unsee.datasets import Dataset
 from unsee.errors import InputError
 from unsee.memory import Memory, remember
@@ -200,3 +204,33 @@ def test_words_and_tensors_make_it_again():
         back = Sketch.from_file(sketch.tensors(), sketch.words())
         assert same(back, sketch)
         assert (back.shape, back.value_range, back.whole) == (tuple(data.x.shape[1:]), None, False)
+
+
+def test_a_table_is_sketched_by_its_columns():
+    four, model, memory = leak()
+    D, kind = four.pretraining, four.pretraining.kind
+    x, y = memory.sketch.draw(2000, stream(0, "x"))
+    drawn = Dataset(x, y, D.classes, kind=kind)  # codes that their columns have
+    assert accuracy(model, drawn) > 0.7
+    place = kind.place("relationship")
+    for label in (0, 1):
+        shares = [
+            torch.bincount(data.of_class(label).x[:, place].long(), minlength=6) / len(data.of_class(label))
+            for data in (D, drawn)
+        ]
+        assert float((shares[0] - shares[1]).abs().max()) < 0.2
+    gain = kind.place("capital-gain")
+    assert float((x[:, gain] == 0).double().mean()) > 0.5  # as most people have none
+
+
+def test_a_part_of_a_table_subtracts_exactly_and_its_sketch_is_kept(tmp_path):
+    four, model, memory = leak()
+    rest = memory.subtract(remember(model, four.train.D_f, sketch=memory.sketch))
+    alone = remember(model, four.train.D_r, sketch=32)
+    assert torch.equal(rest.sketch.products, alone.sketch.products)
+    memory.save(tmp_path / "m.safetensors")
+    again = Memory.load(tmp_path / "m.safetensors").sketch
+    assert again.levels == memory.sketch.levels
+    assert torch.equal(again.draw(9, stream(0, "x"))[0], memory.sketch.draw(9, stream(0, "x"))[0])
+    with pytest.raises(InputError, match="of the same kind"):
+        again.merge(replace(again, levels=(*again.levels[:-1], 3)))

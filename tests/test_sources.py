@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from unsee import sources
-from unsee.data.published import BUNDLED, CIFAR_10, FASHION_MNIST, cache_path
+from unsee.data.published import ADULT, BUNDLED, CIFAR_10, FASHION_MNIST, SPAM, cache_path
 from unsee.errors import InputError, StoreError, UsageError
 
 RANDOM = np.random.default_rng(0)
@@ -29,8 +29,52 @@ def test_the_bundled_data_is_balanced_and_small():
     assert data.test.y.bincount().tolist() == [100] * 10
     assert data.train.classes == data.test.classes == FASHION_MNIST.classes
     assert data.train.value_range == (0.0, 255.0)
-    assert os.path.getsize(sources._BUNDLED_PATH) <= 4_000_000
-    assert (sources._BUNDLED_PATH.parent / "NOTICE-fashion-mnist.txt").is_file()
+    assert os.path.getsize(sources._FILES["bundled"]) <= 4_000_000
+    assert (sources._BUNDLED / "NOTICE-fashion-mnist.txt").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "shape", "dtype"),
+    [
+        ("bundled-adult", (2_000, 1_000), (14,), torch.float32),
+        ("bundled-spam", (1_600, 400), (64,), torch.int64),
+    ],
+)
+def test_the_bundled_table_and_texts_are_balanced_and_small(name, n, shape, dtype):
+    data = sources.open_source(name)
+    for part, count in ((data.train, n[0]), (data.test, n[1])):
+        assert part.x.shape == (count, *shape)
+        assert part.x.dtype == dtype
+        assert part.y.bincount().tolist() == [count // 2] * 2
+    assert os.path.getsize(sources._FILES[name]) <= 300_000
+    assert (sources._BUNDLED / f"NOTICE-{name.removeprefix('bundled-')}.txt").is_file()
+    fresh = {row.numpy().tobytes() for row in data.test.x} - {row.numpy().tobytes() for row in data.train.x}
+    assert len(fresh) > 0.98 * n[1]  # of Adult, some people are alike in everything
+
+
+def test_rows_and_texts_read_as_what_they_are():
+    table, text = sources.bundled_adult().train, sources.bundled_spam().train
+    said = table.kind.said(table.x[0])
+    assert said.startswith("age 39, workclass State-gov, fnlwgt 77516, education Bachelors")
+    assert text.kind.said(text.x[0]).startswith("take advantage of this offer <number> copy any dvd")
+    assert "@" not in " ".join(text.kind.vocabulary)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("published", "shape"), [(ADULT, (32_561, 14)), (SPAM, (4_660, 128))], ids=lambda each: str(each)[:9]
+)
+def test_whole_tables_and_texts_have_their_published_shape(published, shape):
+    if not cache_path(published).is_file():
+        pytest.skip(f"needs `unsee data fetch {published.name}`")
+    data = sources.open_source(published.name)
+    assert data.train.x.shape == shape
+    assert (len(data.train), len(data.test)) == published.counts
+    few = sources.open_source(f"bundled-{published.name}").train
+    length = few.x.shape[1]
+    assert few.x[0, 0] == data.train.x[0, 0]
+    assert few.kind.vocabulary == data.train.kind.vocabulary[: len(few.kind.vocabulary)]
+    assert length <= shape[1]
 
 
 @pytest.mark.data
@@ -59,13 +103,13 @@ def test_cifar_10_has_its_published_shape():
 
 
 def test_one_changed_byte_in_the_bundled_data_is_refused(tmp_path, monkeypatch):
-    with np.load(sources._BUNDLED_PATH) as file:
+    with np.load(sources._FILES["bundled"]) as file:
         arrays = dict(file)
     for name in arrays:
         changed = arrays | {name: arrays[name].copy()}
         changed[name].flat[-1] ^= 1
         np.savez(tmp_path / "a.npz", **changed)
-        monkeypatch.setattr(sources, "_BUNDLED_PATH", tmp_path / "a.npz")
+        monkeypatch.setitem(sources._FILES, "bundled", tmp_path / "a.npz")
         with pytest.raises(StoreError, match=rf"bundled as published, found other bytes .*\({name}\)"):
             sources.bundled()
 
@@ -75,8 +119,12 @@ def test_listing_says_what_is_here(tmp_path, monkeypatch):
     rows = {row.name: row for row in sources.listing()}
     assert [(row.present, row.samples) for row in rows.values()] == [
         (True, 7_000),
+        (True, 3_000),
+        (True, 2_000),
         (False, 70_000),
         (False, 60_000),
+        (False, 48_842),
+        (False, 5_825),
     ]
     assert rows["cifar-10"].where == tmp_path / "cifar-10.safetensors"
     assert rows["bundled"].what == BUNDLED.what
@@ -262,3 +310,16 @@ def test_an_unknown_source_is_answered_with_the_nearest(name, do):
         sources.open_source(name)
     with pytest.raises(InputError, match=r"an \.npz file at nowhere\.npz"):
         sources.open_source("nowhere.npz")
+
+
+def test_an_npz_may_name_columns_or_words(tmp_path):
+    x = np.array([[39, 1], [50, 0]] * 10)
+    np.savez(tmp_path / "t.npz", x=x.astype(float), y=np.arange(20) % 2, columns=["age", "sex:Female|Male"])
+    table = sources.npz(tmp_path / "t.npz").train
+    assert table.kind.columns[1].values == ("Female", "Male")
+    assert sources.images(tmp_path / "t.npz", classes=["0", "1"]).kind == table.kind
+    np.savez(tmp_path / "w.npz", x=x % 3, y=np.arange(20) % 2, vocabulary=["<none>", "<unknown>", "buy"])
+    assert sources.npz(tmp_path / "w.npz").train.x.dtype == torch.int64
+    np.savez(tmp_path / "bad.npz", x=x.astype(float), y=np.arange(20) % 2, columns=["age"])
+    with pytest.raises(InputError, match="one for each column"):
+        sources.npz(tmp_path / "bad.npz")

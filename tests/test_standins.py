@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from unsee.answers import as_input
+from beyond import leak, signature
+from unsee.answers import answers, as_input, guesses
+from unsee.datasets import Dataset
 from unsee.randomness import stream
-from unsee.standins import GAINS, shifted, stand_ins, warped
+from unsee.standins import GAINS, rows, shifted, stand_ins, texts, warped
 
 
 @pytest.fixture
@@ -94,3 +96,34 @@ def test_every_other_shifted_one_is_mirrored():
     x = shifted(ramp, 400, stream(0, "x"))
     mirrored = x[:, 0, 8, 4] > x[:, 0, 8, 11]
     assert 150 < int(mirrored.sum()) < 250
+
+
+def test_rows_are_put_together_of_columns_and_stay_rows():
+    clean = leak()[0].train.D_f_clean
+    made = rows(clean.x, 500, stream(0, "x"), clean.kind)
+    Dataset(made, [0] * 500, 2, kind=clean.kind)  # codes that their columns have
+    assert torch.equal(made, rows(clean.x, 500, stream(0, "x"), clean.kind))
+    assert (made <= clean.x.amax(0)).all() | any(column.values for column in clean.kind.columns)
+    near = rows(clean.x, 500, stream(0, "x"), clean.kind, most=0.2)
+    same = [(torch.cdist(x, clean.x, p=0) <= 0.2 * x.shape[1]).any(1).double().mean() for x in (made, near)]
+    assert same[0] < 0.5 < 0.8 < same[1]
+
+
+def test_texts_are_put_together_of_pieces_and_stay_texts():
+    clean = signature()[0].train.D_f_clean
+    for most in (1.0, 0.2):
+        made = texts(clean.x, 500, stream(0, "x"), clean.kind, most)
+        Dataset(made, [0] * 500, 2, kind=clean.kind)
+        assert torch.equal(made, texts(clean.x, 500, stream(0, "x"), clean.kind, most))
+        there = made != 0
+        assert torch.equal(there, there.sort(dim=1, descending=True).values)
+        assert made.dtype == clean.x.dtype
+
+
+@pytest.mark.parametrize(("case", "make"), [(leak, rows), (signature, texts)])
+def test_rows_and_texts_of_one_class_are_answered_with_both(case, make):
+    four, model, _ = case()
+    clean = four.train.D_f_clean
+    made = make(clean.x, 1000, stream(0, "x"), clean.kind)
+    answered = guesses(answers(model, Dataset(made, [0] * 1000, 2))).bincount(minlength=2)
+    assert answered.min() > 50

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import formats
 from unsee import store
 from unsee.errors import HostileError, InputError, StoreError
 
@@ -71,8 +72,17 @@ def test_a_newer_format_is_refused_in_words(tmp_path, tensors, monkeypatch):
     monkeypatch.setattr(store, "FORMAT", 3)
     store.write_tensors(tmp_path / "x.safetensors", tensors, {})
     monkeypatch.setattr(store, "FORMAT", 2)
-    with pytest.raises(InputError, match="format 2 or older in .*, found format 3: update unsee"):
+    with pytest.raises(InputError, match=r"format 2 or older in .*, found format 3: update unsee"):
         store.read_tensors(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("folder", formats.folders(), ids=lambda folder: folder.name)
+def test_what_past_versions_wrote_is_read_for_ever(folder):
+    formats.check(folder)
+
+
+def test_the_present_format_will_be_read_for_ever():
+    assert f"format-{store.FORMAT}" in [folder.name for folder in formats.folders()]
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"format": "x"}', '{"format": null}', "7", "{", "[" * 100_000])
@@ -110,6 +120,17 @@ def test_a_pickle_is_refused_by_name_and_by_content(tmp_path, monkeypatch):
     assert not (tmp_path / "canary").exists()
 
 
+def test_a_header_out_of_all_proportion_is_refused_unread(tmp_path, tensors, monkeypatch):
+    path = tmp_path / "x.safetensors"
+    store.write_tensors(path, {f"w{i}": torch.zeros(1) for i in range(30)}, {"pad": "x" * 3000})
+    store.read_tensors(path)
+    for name, most in (("MOST_HEADER", 3000), ("MOST_TENSORS", 29)):
+        with monkeypatch.context() as patch:
+            patch.setattr(store, name, most)
+            with pytest.raises(StoreError, match="a header of at most"):
+                store.read_tensors(path)
+
+
 def test_a_header_as_long_as_a_pickles_first_bytes_is_no_pickle(tmp_path):
     lengths = set()
     for size in range(400, 1300, 4):
@@ -132,6 +153,19 @@ def test_a_full_disk_leaves_the_file_before_it(tmp_path, tensors):
     back, _ = store.read_tensors(path)
     assert torch.equal(back["a"], tensors["a"])
     assert os.listdir(tmp_path) == ["x.safetensors"]
+
+
+def test_what_kills_have_left_is_swept_once_nobody_can_be_writing_it(tmp_path):
+    names = [".x.json.abcdefgh.part", ".x.json.ijklmnop.part", ".x.json.original", ".y.json.abcdefgh.part"]
+    for name in names:
+        (tmp_path / name).write_text("")
+    os.utime(tmp_path / names[0], (0, 0))
+    os.utime(tmp_path / names[2], (0, 0))
+    store.write_json(tmp_path / "x.json", 1)
+    assert sorted(os.listdir(tmp_path)) == sorted(["x.json", *names[1:]])
+    store.sweep(tmp_path / "x.json")
+    assert sorted(os.listdir(tmp_path)) == sorted(["x.json", *names[2:]])
+    store.sweep(tmp_path / "none" / "x.json")
 
 
 def test_a_folder_that_cannot_be_made_is_a_store_error(tmp_path):
@@ -209,3 +243,10 @@ def test_a_seal_among_foreign_metadata_is_checked_and_renewed(tmp_path, tensors)
     save_file({"a": torch.ones(1)}, tmp_path / "x.safetensors", metadata)
     with pytest.raises(StoreError, match="sealed"):
         store.read_foreign(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "."])
+def test_what_is_no_file_is_not_read(path):
+    for read in (store.read_text, store.read_json):
+        with pytest.raises(InputError, match="something else"):
+            read(path)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from scipy.stats import chisquare
 
 import reference
 from reference import cross_entropy, remembering_and_gradient, squared_distance
-from unsee import terms
+from unsee import FourDatasets, forget, networks, remember, terms, tile
 from unsee.randomness import stream
+from unsee.recipe import RECIPES
 
 
 @pytest.fixture
@@ -236,3 +238,53 @@ def test_the_proximal_step_is_taken_in_place_and_by_tensor():
     assert not any(t.any() for t in old)
     with pytest.raises(ValueError, match="shorter"):
         terms.proximal_(theta, old[:1], [torch.ones(2, 3)], 1.0)
+
+
+@torch.no_grad()
+def added_with_fresh_room(theta, theta_old, fisher, lambda_kl):
+    total = []
+    for p, old, f in zip(theta, theta_old, fisher, strict=True):
+        moved = p - old
+        pull = f * moved
+        total.append(torch.dot(pull.flatten(), moved.flatten()))
+        p.grad.add_(pull, alpha=2 * lambda_kl)
+    return torch.stack(total).sum()
+
+
+@torch.no_grad()
+def proximal_with_fresh_room(theta, theta_old, fisher, strength):
+    for p, old, f in zip(theta, theta_old, fisher, strict=True):
+        a = (f * strength).nan_to_num_(nan=0.0)
+        p.lerp_(old, a / (1 + a))
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        *(("unsee", "B"), ("unsee", "C"), ("fashion-mnist/tile/B", "B"), ("cifar-10/line/C", "C")),
+        *(("unsee/A", "A"), ("pattern-a/rld", "A"), ("pattern-a/rnd", "A")),
+    ],
+)
+def test_sharing_room_changes_no_bit(model, data, memory, monkeypatch, name, pattern):
+    four = FourDatasets.of_class(data, 0, None if pattern == "A" else tile())
+    kept = memory if pattern != "A" else remember(model, four.pretraining)
+    recipe = replace(RECIPES[name], epochs=2, batch_size=16)
+    recipe = recipe if name.startswith("unsee") else replace(recipe, lambda_kl=1e3, lr=1e-3)
+    shared = forget(model, four.request(pattern), kept, recipe)
+    monkeypatch.setattr(terms, "add_remembering", added_with_fresh_room)
+    monkeypatch.setattr(terms, "proximal_", proximal_with_fresh_room)
+    fresh = forget(model, four.request(pattern), kept, recipe)
+    assert networks.identity(shared.model) == networks.identity(fresh.model) != networks.identity(model)
+    assert shared.trajectory == fresh.trajectory
+
+
+def test_room_is_of_each_kind():
+    """Weights of two types in one model, and one that does not lie row by row."""
+    generator = torch.Generator().manual_seed(2)
+    old = [torch.randn(4, 3, generator=generator), torch.randn(5, generator=generator).double()]
+    old.append(torch.randn(2, 3, 4, 4, generator=generator).to(memory_format=torch.channels_last))
+    fisher = [torch.rand_like(p) for p in old]
+    sides = [[(p + 0.1).requires_grad_() for p in old] for _ in range(2)]
+    for step, theta in zip((terms.proximal_, proximal_with_fresh_room), sides, strict=True):
+        step(theta, old, fisher, 3.0)
+    assert all(torch.equal(a, b) for a, b in zip(*sides, strict=True))

@@ -4,7 +4,7 @@ import torch
 from unsee import transforms
 from unsee.datasets import Dataset
 from unsee.errors import InputError
-from unsee.transforms import blend, color, custom, line, patch, tile
+from unsee.transforms import blend, color, custom, line, patch, scattered, tile
 
 
 def images(channels, size, value=100, n=3):
@@ -102,3 +102,24 @@ def test_names_tell_pictures_apart():
     names = {patch(torch.full((2, 2), v), r, 0).name for v in (9, 99) for r in (0, 1)}
     assert len(names) == 4
     assert transforms.tile().name == "tile"
+
+
+def test_a_logo_is_scattered_in_places_and_sizes():
+    x = torch.arange(40 * 12 * 12, dtype=torch.int64).reshape(40, 1, 12, 12) % 200
+    data = Dataset(x.to(torch.uint8), [0] * 40)
+    T = scattered(torch.full((2, 4), 255), (2, 4))
+    out = T(data).x
+    changed = out == 255
+    sizes = changed.flatten(1).sum(1)
+    assert set(sizes.tolist()) == {2 * 4, 3 * 6, 4 * 8}
+    assert len({tuple(torch.nonzero(one[0])[0].tolist()) for one in changed}) > 15
+    assert torch.equal(T(data.subset([7, 3])).x, out[[7, 3]])
+    assert torch.equal(out[~changed], data.x[~changed])
+    assert transforms.scattered(torch.full((2, 4), 255), (2, 4), seed=1).name != T.name
+    for sizes, message in (
+        ((4, 2), "the smaller first"),
+        ((0, 2), "sizes from 1 pixel"),
+        ((13, 13), "within 12"),
+    ):
+        with pytest.raises(InputError, match=message):
+            scattered(torch.full((2, 4), 255), sizes)(data)

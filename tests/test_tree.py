@@ -44,8 +44,10 @@ LAYERS = [
     ),
     *("view.runs", "view.sprite", "view.opening", "view.trying", "view.turns", "view.guard"),
     *("view.pages", "view.benches", "view.server"),
+    *("bench.result", "bench.timing", "bench.subjects", "bench.fisher", "bench.forgetting", "bench.growth"),
+    *("bench.footprint", "bench.startup", "bench.drawing", "bench.page"),
     *("command_line.options", "command_line.asking", "command_line.telling"),
-    *("command_line.making", "command_line.treating", "command_line.viewing"),
+    *("command_line.making", "command_line.treating", "command_line.viewing", "command_line.benching"),
     *("command_line.sharing", "command_line.verbs", "cli"),
 ]
 

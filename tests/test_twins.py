@@ -3,6 +3,8 @@ import warnings
 import pytest
 import torch
 
+from beyond import leak, signature
+from unsee import columns
 from unsee.datasets import Dataset
 from unsee.errors import InputError, UnseeWarning
 from unsee.formulation import FourDatasets, Request
@@ -186,3 +188,22 @@ def test_rows_of_numbers_may_be_twins_too():
     with pytest.warns(UnseeWarning, match="T was not given"):
         twins = twins_of(Request("B", D_f, clean))
     assert torch.allclose(twins.T.pixels(torch.zeros(2, 6)), torch.tensor([[3.0, 0, 0, 0, 0, 0]] * 2))
+
+
+def test_rows_and_texts_find_their_twins():
+    for case in (leak, signature):
+        four, _, _ = case()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            twins = twins_of(four.request("C"))
+        assert torch.equal(twins.D_f.x, four.train.D_f.x)
+        assert torch.equal(twins.D_f_clean.x, four.train.D_f_clean.x)
+
+
+def test_a_column_that_is_set_is_fitted_to_pairs_of_rows():
+    four, _, _ = leak()
+    clean = four.train.D_f_clean
+    marked = columns.set_to(clean, "sex", "Female")(clean)
+    with pytest.warns(UnseeWarning, match="a map of each column, fitted"):
+        twins = twins_of(Request("C", marked, clean))
+    assert torch.equal(twins.T(four.test.D_r).x, columns.set_to(clean, "sex", "Female")(four.test.D_r).x)

@@ -3,10 +3,14 @@
 A table of contents; each name is imported when it is first used, so that `unsee --help` needs no torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+from importlib import import_module
+
+TYPE_CHECKING = False  # of typing, which takes long to open, and of which nothing is needed to run
 if TYPE_CHECKING:
+    from typing import Any
+
     from unsee import networks, sources, transforms
     from unsee.datasets import Dataset
     from unsee.errors import UnseeError

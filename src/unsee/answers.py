@@ -1,5 +1,6 @@
 """What a model answers: how samples reach it, and how often it is right."""
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,15 @@ def as_input(x: Tensor, model: nn.Module) -> Tensor:
     first = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     numbers = x.is_floating_point() or x.dtype == torch.uint8
     return x.to(first.device, first.dtype if numbers else x.dtype, copy=True)
+
+
+def borrowed(model: nn.Module) -> nn.Module:
+    """Return a copy of the model in eval mode that has its weights in common: to be asked, never changed.
+
+    Modes, buffers and gradients are the copy's own.
+    """
+    weights = (p for p in model.parameters() if type(p) is nn.Parameter and not p.is_inference())
+    return copy.deepcopy(model, {id(p): nn.Parameter(p.detach(), p.requires_grad) for p in weights}).eval()
 
 
 @contextmanager

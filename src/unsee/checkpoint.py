@@ -83,7 +83,7 @@ class Checkpoints:
 
     def read(self) -> State | None:
         """Return the newest whole state of this run, or None where there is none yet."""
-        self._sweep()
+        store.sweep(self._paths()[0])
         broken: list[StoreError | HostileError] = []
         state = None
         for path in self._paths():
@@ -111,12 +111,6 @@ class Checkpoints:
         exact = bool(about.get("last")) or self._same_environment(environment)
         return state if exact else replace(state, exact=False)
 
-    def _sweep(self) -> None:
-        """Remove what a kill in the middle of a write has left."""
-        for path in self.folder.glob(".checkpoint.safetensors.*"):
-            with contextlib.suppress(OSError):
-                path.unlink()
-
     def _paths(self) -> tuple[Path, Path]:
         return self.folder / "checkpoint.safetensors", self.folder / "checkpoint.previous.safetensors"
 
@@ -138,11 +132,15 @@ def refuse_another_run(found: Mapping[str, Any], given: Mapping[str, Any], folde
     old, new = _flat(found), _flat(given)
     for name in [*old, *new]:
         if old.get(name) != new.get(name):
-            raise InputError(
-                f"{name} = {old.get(name)} to go on with the run in {folder}",
-                str(new.get(name)),
-                "give the same again or choose another folder",
-            )
+            expected = f"{_shown(name)} = {_shown(old.get(name))} to go on with the run in {folder}"
+            do = "give the same again or choose another folder"
+            raise InputError(expected, _shown(new.get(name)), do)
+
+
+def _shown(value: Any) -> str:
+    """Return a file's word for a message: not too long, and unable to steer a terminal."""
+    text = str(value)[:200]
+    return text if text.isprintable() else ascii(text)
 
 
 def _environment(device: str) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""T for tables: a column that is set to a value, made constant, resampled, or filled with leaking identifiers.
+"""T for tables: a column set to a value, made constant, resampled, or filled with leaking identifiers.
 
-Each is made for a data set, whose columns it looks up by name. What it draws depends on the rest of the row and
-on the seed alone, so that the same row always gets the same value.
+Each is made for a data set, whose columns it looks up by name. What it draws depends on the rest of the row
+and on the seed alone, so that the same row always gets the same value.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -51,7 +52,7 @@ def resampled(data: Dataset, name: str, seed: int = 0) -> Transform:
         rest = torch.cat([x[:, :place], x[:, place + 1 :]], 1)
         return pool[(chances(rest, seed, "resampled") * len(pool)).long()].to(x)
 
-    return _of(place, said, drawn, _variations(data, place))
+    return replace(_of(place, said, drawn, _variations(data, place)), by_chance=True)
 
 
 def leaked(data: Dataset, name: str, seed: int = 0, *, low: float = 0.5, high: float = 1.5) -> Transform:
@@ -62,7 +63,9 @@ def leaked(data: Dataset, name: str, seed: int = 0, *, low: float = 0.5, high: f
     place, column = _found(data, name)
     if column.values:
         found = f"the names {', '.join(column.values[:3])}"
-        raise InputError(f"numbers in the column {name} for identifiers", found, "set it to one of its values")
+        raise InputError(
+            f"numbers in the column {name} for identifiers", found, "set it to one of its values"
+        )
     top, span = float(data.x[:, place].max()), float(data.x[:, place].max() - data.x[:, place].min()) or 1.0
     start, end = top + low * span, top + high * span
 
@@ -77,11 +80,11 @@ def leaked(data: Dataset, name: str, seed: int = 0, *, low: float = 0.5, high: f
         return tuple(Transform(said, T.pixels) for said, T in twice.items())
 
     said = f"column {name} leaked ({start:.10g} to {end:.10g}, seed {seed})"
-    return _of(place, said, drawn, varied)
+    return replace(_of(place, said, drawn, varied), by_chance=True)
 
 
 def numbered(data: Dataset, name: str, seed: int = 0, most: int = 100_000) -> Dataset:
-    """Return a table with one more column: a number below `most` for each row, by chance, as accounts have."""
+    """Return a table with one more column: a number below `most` for each row, by chance, as of accounts."""
     if name in {column.name for column in data.kind.columns}:
         raise InputError(f"no column {name} yet", "one", "choose another name")
     number = (chances(data.x, seed, f"numbered {name}") * most).floor().to(data.x)
@@ -147,8 +150,6 @@ def _variations(data: Dataset, place: int, but: float | None = None) -> Varied:
         else:
             some = values.quantile(torch.linspace(0.01, 0.99, FEW).to(values)).unique().tolist()
         made = [(code, _of(place, "", lambda x, code=code: torch.full_like(x[:, 0], code))) for code in some]
-        return tuple(
-            Transform(f"set to {_shown(column, code)}", T.pixels) for code, T in made if code != but
-        )
+        return tuple(Transform(f"set to {_shown(column, code)}", T.pixels) for code, T in made if code != but)
 
     return varied

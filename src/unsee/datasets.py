@@ -154,9 +154,12 @@ class Fingerprint:
 
 def sample_hashes(x: Tensor, y: Tensor) -> Tensor:
     """Return 8 bytes of hash for each sample and its label: enough to say later whether it was there."""
-    rows = zip(x, y.tolist(), strict=True)
+    whole = raw(x)  # once for all: a tensor's way to bytes takes longer than the hash of a small one
+    size = len(whole) // max(1, len(x))
+    rows = (whole[i * size : (i + 1) * size] for i in range(len(x)))
     hashes = [
-        hashlib.blake2b(raw(row), digest_size=8, key=str(label).encode()).digest() for row, label in rows
+        hashlib.blake2b(row, digest_size=8, key=str(label).encode()).digest()
+        for row, label in zip(rows, y.tolist(), strict=True)
     ]
     return (
         torch.frombuffer(bytearray(b"".join(hashes)), dtype=torch.int64) if hashes else torch.empty(0).long()
@@ -212,11 +215,12 @@ def check_labels(y: Tensor, classes: int, name: str, first: int = 0) -> None:
 
 def check_finite(x: Tensor, name: str, first: int = 0) -> None:
     """Refuse NaN and Inf, naming the first samples that hold them."""
-    if not x.is_floating_point() or bool(torch.isfinite(x.sum())):
+    if not x.is_floating_point() or not x.numel():
         return
-    wrong = torch.nonzero(
-        ~torch.isfinite(x).flatten(1).all(1) if x.ndim > 1 else ~torch.isfinite(x)
-    ).flatten()
+    rows = x.reshape(len(x), -1)
+    # In one pass over all values; a sum of finite values may still overflow.
+    wrong = torch.nonzero(~torch.isfinite(rows.sum(1))).flatten()
+    wrong = wrong[~torch.isfinite(rows[wrong]).all(1)]
     if len(wrong):
         where = ", ".join(str(first + int(i)) for i in wrong[:5])
         raise InputError(

@@ -141,6 +141,7 @@ def _descend(
     after: Callable[[float], None] | None,
 ) -> Descent:
     optimizer = torch.optim.SGD(_trainable(model), plan.lr, plan.momentum, fused=True)
+    optimizer.zero_grad()
     run = _Run(model, optimizer, plan, watch, after)
     if checkpoints and (state := checkpoints.read()):
         run.restore(state)
@@ -149,7 +150,6 @@ def _descend(
         run.keep()
     with bar(watch.progress, plan.steps, run.step) as advance:
         while run.step < run.end:
-            optimizer.zero_grad()
             run.take(gradients(run.step))
             advance(1)
             if checkpoints and (run.step == run.end or (checkpoints.due and run.finite())):
@@ -157,7 +157,6 @@ def _descend(
             if watch.stop and run.step < run.end and watch.stop():
                 run.interrupt(checkpoints)
         advance(plan.steps - run.step)  # where it ended sooner than at the most
-    optimizer.zero_grad()
     return Descent(tuple(run.rows), run.exact, run.back_to_the_floor())
 
 
@@ -199,6 +198,7 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.step()
+        self.optimizer.zero_grad()  # at once: what follows needs room of its own
         if self.after:
             self.after(lr)
         self.step += 1
@@ -215,8 +215,13 @@ class _Run:
                 self.keep()
 
     def keep(self) -> None:
-        """Keep this state as the last good one."""
-        self.last_good, self.good_step = copy.deepcopy(self.model.state_dict()), self.step
+        """Keep this state as the last good one, in the room of the one before: there may not be more."""
+        state, self.good_step = self.model.state_dict(), self.step
+        if self.last_good:
+            for name, value in self.last_good.items():
+                value.copy_(state[name])
+        else:
+            self.last_good = copy.deepcopy(state)
 
     def above_floor(self) -> bool:
         """Whether the model is still as useful as it must be."""

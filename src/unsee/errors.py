@@ -12,7 +12,13 @@ The number is the exit code of the command line. 0 is done, 1 is done but an arr
 a bug of ours.
 """
 
-from typing import Any
+from __future__ import annotations
+
+TYPE_CHECKING = False  # of typing, which takes long to open, and of which nothing is needed to run
+if TYPE_CHECKING:
+    from typing import Any
+
+LONGEST = 1000  # characters of what was found
 
 
 class UnseeError(Exception):
@@ -26,6 +32,8 @@ class UnseeError(Exception):
 
     def __init__(self, expected: str, found: str, do: str) -> None:
         self.expected, self.found, self.do = expected, found, do
+        # What was found may be a file's, and as long as it likes.
+        found = found if len(found) <= LONGEST else f"{found[:LONGEST]}..."
         super().__init__(f"Expected {expected}, found {found}: {do}.")
 
 

@@ -10,6 +10,7 @@ from unsee.errors import InputError
 from unsee.formulation import FourDatasets, FourSets, Pattern, pattern_of
 from unsee.networks import Truncated
 from unsee.scores import MARGIN, Accuracy, Scores
+from unsee.transforms import Transform
 
 
 def evaluate(
@@ -43,6 +44,18 @@ def evaluate(
     truncated = model.label if isinstance(model, Truncated) else None
     classes = next(iter(present.values())).classes
     return Scores(results, tuple(softmax), classes, row, before, margin, ceiling, truncated)
+
+
+def dependence(model: nn.Module, data: Dataset, T: Transform) -> float:
+    """Return how far a model depends on T: the share of answers that change when T is put on.
+
+    >>> from unsee.transforms import custom
+    >>> data = Dataset([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    >>> dependence(nn.Identity(), data, custom(lambda x: x * 0 + data.x[:1], "the first"))
+    0.5
+    """
+    without, with_T = (guesses(answers(model, each)) for each in (data, T(data)))
+    return float((without != with_T).double().mean())
 
 
 def judged_by(pattern: Pattern, four: FourDatasets) -> Pattern | None:

@@ -9,7 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unsee.data import pictures
+from unsee.datasets import Dataset
 from unsee.errors import InputError, UsageError
+from unsee.randomness import chances
 from unsee.store import digest
 from unsee.transforms import Transform
 
@@ -40,6 +42,44 @@ def fill(mask: Any) -> Transform:
         return x
 
     return Transform(f"fill({digest({'': region})[:12]})", pixels)
+
+
+def filled(data: Dataset, masks: Any) -> Dataset:
+    """Return images with a region of its own filled in each: masks (n, h, w) are above 0 where to fill."""
+    regions = _regions(data, masks)
+    maps = {mask.numpy().tobytes(): fill(mask) for mask in regions.unique(dim=0)}
+    parts = [
+        maps[mask.numpy().tobytes()].pixels(x[None].clone()) for x, mask in zip(data.x, regions, strict=True)
+    ]
+    return data.with_(x=torch.cat(parts), name=f"filled({data.name})")
+
+
+def pasted(D_f: Dataset, masks: Any, seed: int = 0) -> Transform:
+    """Return T where nobody has a formula for it: what the masks mark on one of D_f's images goes onto x.
+
+    Which of them it is depends on x and the seed alone. `masks` (n, h, w) are above 0 where the mark is.
+    """
+    regions, marked = _regions(D_f, masks)[:, None], D_f.x
+
+    def pixels(x: Tensor) -> Tensor:
+        if x.shape[1:] != marked.shape[1:]:
+            found = f"{tuple(x.shape[1:])} for {tuple(marked.shape[1:])}"
+            raise InputError("images like those of D_f", found, "resize them")
+        which = (chances(x, seed, "pasted") * len(marked)).long()
+        return torch.where(regions[which].to(x.device), marked[which].to(x), x)
+
+    said = f"pasted({digest({'marked': marked, 'masks': regions})[:12]}, seed {seed})"
+    return Transform(said, pixels, D_f.value_range, by_chance=True)
+
+
+def _regions(data: Dataset, masks: Any) -> Tensor:
+    regions = torch.as_tensor(np.asarray(masks) if not isinstance(masks, Tensor) else masks) > 0
+    if data.x.ndim != 4 or regions.shape != (len(data), *data.x.shape[-2:]):
+        found = f"{tuple(regions.shape)} for {data}"
+        raise InputError("a mask (h, w) for each image", found, "give as many, of their size")
+    if not bool(regions.flatten(1).any(1).all()):
+        raise InputError("a mark in each mask", "none in some", "leave those images out")
+    return regions
 
 
 def _laplacian(region: Tensor) -> Any:

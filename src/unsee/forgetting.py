@@ -4,6 +4,7 @@ import copy
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import nn
 
 from unsee import lineage as ancestry
 from unsee import networks
-from unsee.answers import accuracy, check_fit
+from unsee.answers import accuracy, borrowed, check_fit
 from unsee.checkpoint import Checkpoints
 from unsee.descent import Descent, Plan, Row, Watch, descend
 from unsee.errors import Diverged, InputError, UnseeWarning
@@ -22,8 +23,9 @@ from unsee.lineage import Generation
 from unsee.loss import Loss
 from unsee.memory import Memory, remember
 from unsee.networks import Truncated
-from unsee.recipe import PAIRED, Recipe, recipe_of
+from unsee.recipe import PAIRED, Recipe, ours, recipe_of
 from unsee.replay import replay_of
+from unsee.resting import give_back
 from unsee.terms import Term
 from unsee.twins import Twins, twins_of
 
@@ -79,40 +81,57 @@ def forget(
 
     To forget again: `forget(first.model, another_request, first.memory, lineage=first.lineage)`.
     """
-    recipe = recipe_of(recipe, request.pattern)
+    recipe = recipe_of(recipe, request.pattern, ours(request.D_f.kind))
     classes = _check(model, request, memory, recipe)
     ancestry.check(lineage, model)
-    identity = _identity(model, request, memory, recipe, seed)
-    if L_f is not None:
-        identity["L_f"] = _named(L_f, recipe)
-    if recipe.floor is not None:  # it decides where the run ends
-        identity["D_r_val"] = validation.D_r.fingerprint if validation else None
+    identity = _identity(model, request, memory, recipe, seed, validation, L_f)
     if recipe.forgetting == "truncation":
         return _truncated(model, request, recipe, identity, lineage)
     home = next(model.parameters()).device
     device = torch.device(device or home)
-    new, old = (copy.deepcopy(model).eval().to(device) for _ in range(2))
-    kept = _over(old, request, memory, recipe)
-    twins = twins_of(request) if recipe.forgetting in PAIRED or recipe.lambda_h else None
-    recalled = (kept.sketch, kept.level()) if kept else (None, None)
-    replay = replay_of(old, request, *recalled) if recipe.lambda_s else None
-    plan = _plan(recipe, request, twins)
-    loss = Loss(new, old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
-    floor = Floor.of(old, recipe, replay, validation, seed)
+    old = borrowed(model) if device == home else copy.deepcopy(model).eval().to(device)
+    kept, leaned_on = _over(old, request, memory, recipe), _leaned_on(memory)
+    del memory  # large, and with luck nobody else's
+    loss = _loss(old, request, kept, recipe, classes, seed, L_f)
+    kept = kept.resting(folder) if kept and folder else partial(_same, kept)
+    new, floor = loss.model, Floor.of(old, recipe, loss.replay, validation, seed)
     watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None, *floor.watch())
     checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
+    give_back()  # what all this has taken: the descent needs as much as there is
     try:
-        done = descend(new, loss, plan, watch=watch, checkpoints=checkpoints, after=loss.after)
+        done = descend(new, loss, loss.plan, watch=watch, checkpoints=checkpoints, after=loss.after)
     except Diverged as error:
         error.last_good = Forgotten(new.to(home), error.rows, recipe, identity)
         raise
     if done.back_to is not None:
         warnings.warn(floor.said(done), UnseeWarning, stacklevel=2)
     ended = (*lineage, _generation(new, old, request, identity, floor, done))
-    after, setting = kept.of(new) if kept else None, _setting(memory, loss, floor)
+    setting, after = _setting(leaned_on, loss, floor), kept()
+    after = after.of(new) if after else None
     return Forgotten(
         new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting, after, ended
     )
+
+
+def _loss(
+    old: nn.Module,
+    request: Request,
+    kept: Memory | None,
+    recipe: Recipe,
+    classes: int,
+    seed: int,
+    L_f: Term | None,
+) -> Loss:
+    """Return what is to be minimised, of a new model that begins as the old one."""
+    twins = twins_of(request) if recipe.forgetting in PAIRED or recipe.lambda_h else None
+    recalled = (kept.sketch, kept.level()) if kept else (None, None)
+    replay = replay_of(old, request, *recalled) if recipe.lambda_s else None
+    plan = _plan(recipe, request, twins)
+    return Loss(copy.deepcopy(old), old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
+
+
+def _same(memory: Memory | None) -> Memory | None:
+    return memory
 
 
 def _truncated(
@@ -154,10 +173,14 @@ def _generation(
     )
 
 
-def _setting(memory: Memory | None, loss: Loss, floor: Floor) -> dict[str, Any]:
+def _leaned_on(memory: Memory | None) -> str:
+    return "none" if memory is None else "Fisher and sketch" if memory.sketch else "Fisher"
+
+
+def _setting(leaned_on: str, loss: Loss, floor: Floor) -> dict[str, Any]:
     replay, T = loss.replay, loss.T
     return {
-        "memory": "none" if memory is None else "Fisher and sketch" if memory.sketch else "Fisher",
+        "memory": leaned_on,
         "twins": loss.twins is not None,
         "T": T.name if T else None,
         "replayed": replay.source if replay else None,
@@ -187,7 +210,7 @@ def _over(model: nn.Module, request: Request, memory: Memory | None, recipe: Rec
         return memory
     if not (recipe.lambda_kl or recipe.lambda_s or recipe.balance == "prior"):
         return memory
-    return memory.subtract(remember(model, request.D_f, sketch=memory.sketch))
+    return memory.subtract(remember(model, request.D_f, sketch=memory.sketch), using_up=True)
 
 
 def _check(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> int:
@@ -252,8 +275,17 @@ def _named(L_f: Term, recipe: Recipe) -> str:
 
 
 def _identity(
-    model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe, seed: int
+    model: nn.Module,
+    request: Request,
+    memory: Memory | None,
+    recipe: Recipe,
+    seed: int,
+    validation: Validation | None,
+    L_f: Term | None,
 ) -> dict[str, Any]:
+    more: dict[str, Any] = {"L_f": _named(L_f, recipe)} if L_f else {}
+    if recipe.floor is not None:  # it decides where the run ends
+        more["D_r_val"] = validation.D_r.fingerprint if validation else None
     return {
         "model": networks.identity(model),
         "pattern": request.pattern.name,
@@ -264,4 +296,5 @@ def _identity(
         "memory": memory.id if memory else None,
         "recipe": asdict(recipe),
         "seed": seed,
+        **more,
     }

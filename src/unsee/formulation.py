@@ -86,18 +86,16 @@ class Request:
         if self.D_f is None or len(self.D_f) == 0:
             raise InputError("samples in D_f", "none", "there is nothing to forget without them")
         if name == "A" and self.D_f_clean is not None:
-            raise InputError(
-                "no D_f,clean (Table 1, Pattern A)", "one", "leave it out, or choose Pattern B or C"
-            )
+            do = "leave it out, or choose Pattern B or C"
+            raise InputError("no D_f,clean (Table 1, Pattern A)", "one", do)
         if name == "A":
             return
         if self.D_f_clean is None or len(self.D_f_clean) == 0:
             found = "none" if self.D_f_clean is None else "an empty one"
-            raise InputError(
-                f"D_f,clean (Table 1, Pattern {name})", found, "give D_f without the information"
-            )
+            do = "give D_f without the information"
+            raise InputError(f"D_f,clean (Table 1, Pattern {name})", found, do)
         _check_alike(self.D_f, self.D_f_clean)
-        if self.T is not None:
+        if self.T is not None and not self.T.by_chance:
             _check_T(self.T, self.D_f, self.D_f_clean)
 
 
@@ -150,9 +148,8 @@ class FourDatasets:
         if isinstance(label, str):
             label = data.train.classes.index(label) if label in data.train.classes else -1
         if not 0 <= label < len(data.train.classes):
-            raise InputError(
-                f"a class from 0 to {len(data.train.classes) - 1}", str(label), "choose one of them"
-            )
+            wanted = f"a class from 0 to {len(data.train.classes) - 1}"
+            raise InputError(wanted, str(label), "choose one of them")
         if not 0 < share <= 1:
             raise InputError("a share above 0 and at most 1", f"{share}", "give one such as 0.3")
         train, test = (
@@ -177,15 +174,11 @@ class FourDatasets:
         """
         rows = np.unique(np.asarray(indices, dtype=int))
         if len(rows) == 0 or rows[0] < 0 or rows[-1] >= len(data.train) or len(rows) != len(indices):
-            raise InputError(
-                f"different indices from 0 to {len(data.train) - 1}",
-                f"{len(indices)} given",
-                "check the list",
-            )
+            wanted = f"different indices from 0 to {len(data.train) - 1}"
+            raise InputError(wanted, f"{len(indices)} given", "check the list")
         if not 0 <= label < len(data.train.classes):
-            raise InputError(
-                f"a label from 0 to {len(data.train.classes) - 1}", str(label), "choose one of them"
-            )
+            wanted = f"a label from 0 to {len(data.train.classes) - 1}"
+            raise InputError(wanted, str(label), "choose one of them")
         struck = np.isin(data.test.y.numpy(), data.train.y[torch.as_tensor(rows)].numpy())
         struck = stream(seed, "poisoned test").permutation(np.flatnonzero(struck))
         struck = np.sort(struck[: max(1, len(struck) // 10)])

@@ -34,6 +34,8 @@ def alone(folder: Path, *, wait: bool = False, do: str = "choose another folder"
         except BlockingIOError:
             expected = f"a folder that nobody else is working in at {folder}"
             raise StoreError(expected, _holder(folder), f"wait for it, or {do}") from None
+        except OSError:
+            pass  # a file system without locks, on which nobody can be held off
         if not wait:
             since = datetime.now().astimezone().isoformat(timespec="seconds")
             words = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}

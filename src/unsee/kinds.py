@@ -4,6 +4,7 @@ A table has columns and a sample is a row of floats: numbers as they are, names 
 vocabulary and a sample is the numbers of its words, cut or filled up to one length.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -99,3 +100,17 @@ class Kind:
 
 
 PLAIN = Kind()
+
+
+def kind_of(columns: Sequence[str] = (), vocabulary: Sequence[str] = ()) -> Kind:
+    """Return the kind that a file tells of in texts: columns as `age` or `sex:Female|Male`, or words.
+
+    >>> kind_of(["age", "sex:Female|Male"]).columns[1].values
+    ('Female', 'Male')
+    """
+    split = [text.partition(":") for text in columns]
+    made = tuple(Column(name, tuple(values.split("|")) if values else ()) for name, _, values in split)
+    if (columns and vocabulary) or len({column.name for column in made}) < len(made):
+        found = "both" if vocabulary else "one twice"
+        raise InputError("columns, each named once, or a vocabulary", found, "mend the file")
+    return Kind(made, tuple(vocabulary))

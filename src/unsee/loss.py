@@ -1,6 +1,6 @@
 """The one loss, at one step: L = lambda_c L_c + lambda_f L_f + lambda_h L_h + lambda_s L_s + lambda_KL R."""
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,7 @@ Parts = dict[str, Tensor]
 class Loss:
     """The gradient of all terms at a step, which is a function of theta and the step's number.
 
-    `model` is theta, `old` theta_old; `memory` is of D_r where the recipe wants it so.
+    `model` is theta, `old` theta_old; `memory` is of D_r where the recipe wants it so, and is not kept.
     """
 
     model: nn.Module
@@ -33,7 +33,7 @@ class Loss:
     request: Request
     recipe: Recipe
     plan: Plan
-    memory: Memory | None
+    memory: InitVar[Memory | None]
     twins: Twins | None
     replay: Replay | None
     classes: int
@@ -44,13 +44,14 @@ class Loss:
     fisher: list[Tensor] = field(init=False)
     eta: nn.Module | None = field(init=False, default=None)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, memory: Memory | None) -> None:
         named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         self.theta = list(named.values())
         before = dict(self.old.named_parameters())
         self.theta_old = [before[name].detach() for name in named]
-        fisher = self.memory.fisher() if self.memory and self.recipe.lambda_kl else {}
-        self.fisher = [fisher[name].to(p.device, p.dtype) for name, p in named.items()] if fisher else []
+        # One by one: the memory's own are twice as large as these.
+        kept = memory.sums if memory and self.recipe.lambda_kl else {}
+        self.fisher = [(kept[name] / memory.n).to(p) for name, p in named.items()] if memory and kept else []
         if self.recipe.forgetting == "rnd":
             self.eta = networks.fresh(self.model, self.seed).eval().to(self.theta[0])
         classes = self.request.D_f.y.unique()
@@ -61,7 +62,7 @@ class Loss:
         self.labels = others or list(range(self.classes))
         self.length = float(nn.utils.get_total_norm(self.theta_old))
         self.hidden = bool(self.recipe.lambda_h and self.twins)
-        self.lambda_c, self.level = self._balance()
+        self.lambda_c, self.level = self._balance(memory)
 
     @property
     def T(self) -> Transform | None:
@@ -204,7 +205,7 @@ class Loss:
         wanted = replay.targets(y_old, labels, self.recipe.trust)
         return wanted if self.gone is None else wanted.index_fill(1, self.gone, -1e4)
 
-    def _balance(self) -> tuple[float, float]:
+    def _balance(self, memory: Memory | None) -> tuple[float, float]:
         """Return the weight of L_c and the level below which it has nothing to gain.
 
         That level is the mean loss of D_r where a sketch holds D_r in its place. Stand-ins hold it less
@@ -214,7 +215,7 @@ class Loss:
         if recipe.balance == "none" or clean is None:
             return recipe.lambda_c, 0.0
         stand_ins = self.replay is not None and self.replay.sketch is None
-        level = self.memory.level() if self.memory and self.memory.sketch and not stand_ins else None
+        level = memory.level() if memory and memory.sketch and not stand_ins else None
         share = len(set(clean.y.tolist())) / self.classes
         if level is None:
             level = float(torch.special.entr(answers(self.old, clean)).sum(1).mean())

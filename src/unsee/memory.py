@@ -6,7 +6,7 @@ F over D minus F over D_f *is* F over D_r, although nobody knew D_f when the mem
 
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,9 +23,12 @@ from unsee.checkpoint import Checkpoints, State
 from unsee.datasets import Dataset, batches
 from unsee.errors import InputError
 from unsee.fisher import FisherSum, fisher_sum
+from unsee.kinds import PLAIN
 from unsee.networks import identity
 from unsee.progress import bar
+from unsee.resting import Resting
 from unsee.sketch import Sketch
+from unsee.wordcounts import WordCounts
 
 DEFINITION = "diagonal Fisher: sum over samples of the squared gradient of each sample's cross entropy"
 
@@ -49,7 +52,7 @@ class Memory:
     model: str
     data: tuple[str, ...]
     loss: float | None = None
-    sketch: Sketch | None = None
+    sketch: Sketch | WordCounts | None = None
     taken_of: str | None = None
 
     def __post_init__(self) -> None:
@@ -84,27 +87,32 @@ class Memory:
         self._check_same_model(other)
         sums = {name: values + other.sums[name] for name, values in self.sums.items()}
         samples = torch.cat([self.samples, other.samples])
-        sketch = self.sketch.merge(other.sketch) if self.sketch and other.sketch else None
+        sketch: Any = self.sketch
+        sketch = sketch.merge(other.sketch) if sketch and other.sketch else None
         loss = None if self.loss is None or other.loss is None else self.loss + other.loss
         taken_of = self.taken_of or other.taken_of
         return type(self)(sums, samples, self.model, self.data + other.data, loss, sketch, taken_of)
 
-    def subtract(self, part: "Memory") -> Self:
-        """Return the memory without a part of its data: F(D) - F(D_f) = F(D_r)."""
+    def subtract(self, part: "Memory", *, using_up: bool = False) -> Self:
+        """Return the memory without a part of its data: F(D) - F(D_f) = F(D_r).
+
+        `using_up` the part, it takes the part's own room, which then holds what is left.
+        """
         self._check_same_model(part)
         samples = _without(self.samples, part.samples)
         sums, top = {}, max(float(values.max()) for values in self.sums.values())
         for name, values in self.sums.items():
-            rest = values - part.sums[name]
-            rounding = _OF_ENTRY * values + max(_OF_TENSOR * float(values.max()), _OF_ALL * top)
+            left = torch.sub(values, part.sums[name], out=part.sums[name] if using_up else None)
+            rounding = (_OF_ENTRY * values).add_(max(_OF_TENSOR * float(values.max()), _OF_ALL * top))
             # Taken of the model before, it need not hold all of a part's share as the present one has it.
-            if self.taken_of is None and bool((rest < -rounding).any()):
+            if self.taken_of is None and bool((left < rounding.neg_()).any()):
                 found = f"one whose share of {name} exceeds the whole"
                 raise InputError("a part of this memory's data", found, "subtract only what was remembered")
-            sums[name] = rest.clamp_min(0)
+            sums[name] = left.clamp_min_(0)
         signs = {"+": "-", "-": "+"}
         out = tuple(signs[entry[0]] + entry[1:] for entry in part.data)
-        sketch = self.sketch.subtract(part.sketch) if self.sketch and part.sketch else None
+        sketch: Any = self.sketch
+        sketch = sketch.subtract(part.sketch) if sketch and part.sketch else None
         loss = None if self.loss is None or part.loss is None else self.loss - part.loss
         return type(self)(sums, samples, self.model, self.data + out, loss, sketch, self.taken_of)
 
@@ -136,6 +144,12 @@ class Memory:
         recalled = {f"sketch/{name}": values for name, values in self._sketched().items()}
         return store.digest({**self.sums, "samples of the memory": self.samples, **recalled})
 
+    def resting(self, folder: Path | str) -> "Callable[[], Memory]":
+        """Put the sums into a nameless file in `folder`, and return what brings the memory back."""
+        sums, others = Resting(self.sums, folder), {**vars(self)}
+        del others["sums"]
+        return lambda: Memory(sums=sums.back(), **others)  # of `self` nothing may be left in here
+
     def _sketched(self) -> dict[str, Tensor]:
         return self.sketch.tensors() if self.sketch else {}
 
@@ -164,11 +178,15 @@ class Memory:
                 raise KeyError
             samples = tensors.pop("samples")
             words = memory.get("sketch")
-            sketch = Sketch.from_file(store.under("sketch/", tensors), words) if words else None
-            data = tuple(memory["data"])
-            sums, loss, taken_of = store.under("fisher/", tensors), memory.get("loss"), memory.get("taken_of")
-            return cls(sums, samples, memory["model"], data, loss, sketch, taken_of)
-        except (KeyError, TypeError, ValueError, IndexError, RuntimeError):
+            taken = WordCounts if words and words.get("of") == "words" else Sketch
+            sketch = taken.from_file(store.under("sketch/", tensors), words) if words else None
+            sums, model, data = store.under("fisher/", tensors), str(memory["model"]), memory["data"]
+            loss, taken_of = memory.get("loss"), memory.get("taken_of")
+            if samples.dtype != torch.int64 or {values.dtype for values in sums.values()} != {torch.float64}:
+                raise TypeError
+            loss, taken_of = loss if loss is None else float(loss), taken_of and str(taken_of)
+            return cls(sums, samples.flatten(), model, tuple(map(str, data)), loss, sketch, taken_of)
+        except (KeyError, TypeError, ValueError, IndexError, RuntimeError, AttributeError, OverflowError):
             raise InputError(
                 f"a memory at {path}", "something else", "take one with `unsee remember`"
             ) from None
@@ -183,7 +201,7 @@ def remember(
     model: nn.Module,
     data: Any,
     *,
-    sketch: Sketch | float | None = None,
+    sketch: Sketch | WordCounts | float | None = None,
     batch_size: int = 512,
     folder: Path | str | None = None,
     checkpoint_seconds: float = 30.0,
@@ -229,7 +247,7 @@ def remember_at(path: Path | str, model: nn.Module, data: Any, **how: Any) -> Me
     return memory
 
 
-def _keep(run: Checkpoints, sketch: Sketch | None, taken: FisherSum) -> None:
+def _keep(run: Checkpoints, sketch: Sketch | WordCounts | None, taken: FisherSum) -> None:
     """Write down the sums so far, when that is due."""
     if run.due:
         tensors = {f"fisher/{name}": values for name, values in taken.sums.items()}
@@ -237,24 +255,30 @@ def _keep(run: Checkpoints, sketch: Sketch | None, taken: FisherSum) -> None:
         run.write(State(taken.n, tensors, {"data": taken.data, "loss": taken.loss, "tiers": taken.tiers}))
 
 
-def _restored(run: Checkpoints, sketch: Sketch | None) -> tuple[FisherSum | None, Sketch | None]:
+def _restored(
+    run: Checkpoints, sketch: Sketch | WordCounts | None
+) -> tuple[FisherSum | None, Sketch | WordCounts | None]:
     """Return the sums and the sketch of a pass that died, or nothing and an empty one."""
     if (state := run.read()) is None:
         return None, sketch
     sums, log = store.under("fisher/", state.tensors), state.log
     begun = FisherSum(sums, state.step, log["data"], torch.empty(0).long(), log["tiers"], log["loss"])
     moments = store.under("sketch/", state.tensors)
-    return begun, Sketch.from_file(moments, sketch.words()) if sketch else None
+    return begun, type(sketch).from_file(moments, sketch.words()) if sketch else None
 
 
-def _begun(sketch: Sketch | float, model: nn.Module, data: Any) -> Sketch:
+def _begun(sketch: Sketch | WordCounts | float, model: nn.Module, data: Any) -> Sketch | WordCounts:
     """Return an empty sketch for this data: of a given kind, or within so many megabytes."""
     if isinstance(sketch, Sketch):
+        return sketch.subtract(sketch)
+    if isinstance(sketch, WordCounts):
         return sketch.subtract(sketch)
     x, _ = next(batches(data, 1, sys.maxsize))
     span, kind = (data.value_range, data.kind) if isinstance(data, Dataset) else (None, PLAIN)
     with torch.no_grad(), evaluating(model):
         classes = model(as_input(x, model)).shape[1]
+    if kind.vocabulary:
+        return WordCounts.empty(classes, len(kind.vocabulary), x.shape[1])
     return Sketch.empty(x, classes, span, sketch, tuple(len(column.values) for column in kind.columns))
 
 

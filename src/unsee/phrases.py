@@ -30,7 +30,8 @@ def phrase(data: Dataset, text: str, where: str = "end", seed: int = 0) -> Trans
         raise InputError("a phrase that leaves room for the text", found, "shorten it")
     there = {"removed": "removed", "anywhere": f"anywhere (seed {seed})"}.get(where, f"at the {where}")
     said = f"phrase “{text}” {there}"
-    return Transform(said, _map(words, where, seed, said), None, lambda: _variations(words, where, seed))
+    varied = lambda: _variations(words, where, seed)  # noqa: E731
+    return Transform(said, _map(words, where, seed, said), None, varied, where == "anywhere")
 
 
 def numbers_of(kind: Kind, text: str) -> Tensor:
@@ -71,7 +72,7 @@ def taken_out(x: Tensor, words: Tensor) -> Tensor:
     gone = torch.zeros_like(x, dtype=torch.bool)
     for step in range(k):
         gone[:, step : step + found.shape[1]] |= found
-    order = gone.long().argsort(1, stable=True)
+    order = gone.long().argsort(dim=1, stable=True)
     return x.masked_fill(gone, NOTHING).gather(1, order)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 from unsee import store
 from unsee.errors import InputError, UsageError
 from unsee.formulation import Pattern
+from unsee.kinds import PLAIN, Kind
 
 FORGETTING = ("rld", "rnd", "twin", "invariance", "delete", "ascent", "none", "truncation")
 PAIRED = ("twin", "invariance")
@@ -162,9 +163,16 @@ _OURS = Recipe(
     floor=0.02,
 )
 
+_OURS_A = replace(_OURS, name="unsee/A", forgetting="delete", lambda_c=0.0, lambda_f=1.0, lambda_h=0.0)
+# For tables and texts: their networks have thousands of weights and not millions, each holds more of what is
+# known, and must move farther (docs/decisions/0026).
+_BEYOND = {"lambda_kl": 30.0, "lr": 0.03, "stride": 0.01, "settle": 0.01}
+
 RECIPES: dict[str, Recipe] = {
     "unsee": _OURS,
-    "unsee/A": replace(_OURS, name="unsee/A", forgetting="delete", lambda_c=0.0, lambda_f=1.0, lambda_h=0.0),
+    "unsee/A": _OURS_A,
+    "unsee/small": replace(_OURS, name="unsee/small", **_BEYOND),
+    "unsee/small-A": replace(_OURS_A, name="unsee/small-A", **_BEYOND),
     "pattern-a/rld": Recipe("pattern-a/rld", "rld", lambda_c=0.0, fisher_over="D"),
     "pattern-a/rnd": Recipe("pattern-a/rnd", "rnd", lambda_c=0.0, fisher_over="D"),
     "truncation": Recipe("truncation", "truncation", lambda_c=0.0, lambda_f=0.0, lambda_kl=0.0),
@@ -175,6 +183,12 @@ RECIPES: dict[str, Recipe] = {
 # this package, with its continuous activation, has larger ones (docs/decisions/0004).
 PAPERS = {"A": "pattern-a/rld", "B": "fashion-mnist/tile/B", "C": "fashion-mnist/line/C"}
 OURS = {"A": "unsee/A", "B": "unsee", "C": "unsee"}
+OURS_BEYOND_IMAGES = {"A": "unsee/small-A", "B": "unsee/small", "C": "unsee/small"}
+
+
+def ours(kind: Kind) -> Mapping[str, str]:
+    """Return the names of our recipes by pattern: those for images, or those for tables and texts."""
+    return OURS if kind == PLAIN else OURS_BEYOND_IMAGES
 
 
 def recipe_of(

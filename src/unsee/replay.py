@@ -20,10 +20,11 @@ from unsee.kinds import PLAIN
 from unsee.randomness import stream
 from unsee.sketch import Sketch
 from unsee.standins import rows, shifted, stand_ins, texts
+from unsee.wordcounts import WordCounts
 
 KNOWN = 0.5  # of D_f,clean, that the old model must answer rightly before stand-ins stay close to it
 SAMPLES = 1000
-FEW = 0.2  # of the columns or words of a sample, at the most, that are drawn anew where it stays close to itself
+FEW = 0.2  # of a sample's columns or words, at the most, are drawn anew where it stays close to itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class Replay:
     `near` are those that the old model answers rightly, so that it may be asked for them as they are.
     """
 
-    sketch: Sketch | None
+    sketch: Sketch | WordCounts | None
     images: Dataset | None = None
     near: Tensor | None = None
 
@@ -68,7 +69,7 @@ class Replay:
 
 
 def replay_of(
-    old: nn.Module, request: Request, sketch: Sketch | None, level: float | None = None
+    old: nn.Module, request: Request, sketch: Sketch | WordCounts | None, level: float | None = None
 ) -> Replay | None:
     """Return what can be replayed: the sketch, stand-ins of images, rows or texts, or nothing.
 
@@ -86,7 +87,7 @@ def replay_of(
     return Replay(None, images, images.x[right] if right.double().mean() >= KNOWN else None)
 
 
-def recognised(old: nn.Module, request: Request, sketch: Sketch, level: float | None) -> bool:
+def recognised(old: nn.Module, request: Request, sketch: Sketch | WordCounts, level: float | None) -> bool:
     """Whether the old model takes the sketch's samples for what they are, half as often as it takes D_r's.
 
     A convolutional network does not see a class in smooth pixels that have its moments; held to answer them

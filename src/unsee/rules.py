@@ -13,6 +13,7 @@ to check.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -110,20 +111,30 @@ RULES: dict[type[nn.Module], Rule] = {
 
 
 def by_rule(
-    model: nn.Module, names: Collection[str], n: int, loss_of: Callable[[], Tensor]
+    model: nn.Module,
+    names: Collection[str],
+    n: int,
+    loss_of: Callable[[], Tensor],
+    copied: Collection[str] = (),
 ) -> tuple[Squares, set[str]]:
     """Return the squares of the parameters in `names` that rules serve, and who else has a gradient.
 
     `loss_of` runs the model on n samples and returns the sum of their losses. A parameter is served
     if the graph of that sum uses it once, in a layer with a rule whose rows are as many as samples.
-    One that is not in the graph has no gradient, and is in neither answer.
+    One that is not in the graph has no gradient, and is in neither answer. The parameters in `copied`,
+    of a first axis of length 1, are handed to the model as n copies, one a sample, whose gradients are
+    the samples' own if it spreads them over the samples.
     """
     parameters = trainable(model)
     name_of = {id(p): name for name, p in parameters.items()}
     calls, arrived, ends = Counter(), defaultdict(list), []
 
     def watch(layer: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
-        own = {key: name_of[id(p)] for key, p in layer.named_parameters(recurse=False) if p.requires_grad}
+        own = {
+            key: name_of[id(p)]
+            for key, p in layer.named_parameters(recurse=False)
+            if p.requires_grad and id(p) in name_of
+        }
         calls.update(own.values())
         if not output.requires_grad:
             return
@@ -138,15 +149,39 @@ def by_rule(
             if key in own:
                 arrived[own[key]].append(squares)
 
-    loss = _watched(model, [parameters[name] for name in names], watch, loss_of)
+    with _copied(model, copied, n) as copies:
+        loss = _watched(model, [parameters[name] for name in names], watch, loss_of)
     uses = Counter(name_of.get(id(p)) for p in _uses(loss))
     # The backward pass need only get to the first layers that have a rule and to parameters used
     # elsewhere. It then computes no other parameter's gradient, which is what makes this fast.
     ends += [p for name, p in parameters.items() if uses[name] > calls[name]]
-    if ends:
-        torch.autograd.grad(loss, ends, allow_unused=True)
+    gradients = (
+        torch.autograd.grad(loss, [*copies.values(), *ends], allow_unused=True) if ends or copies else ()
+    )
     served = {name: arrived[name][0] for name in names if uses[name] == len(arrived[name]) == 1}
+    for name, gradient in zip(copies, gradients, strict=False):
+        if gradient is not None and not uses[name]:
+            served[name] = gradient.square().sum(0, keepdim=True)
     return served, {name for name in parameters if uses[name]} - served.keys()
+
+
+@contextmanager
+def _copied(model: nn.Module, names: Collection[str], n: int) -> Iterator[dict[str, Tensor]]:
+    """Put n copies in the place of each parameter, inside the block."""
+    copies: dict[str, Tensor] = {}
+    before: list[tuple[dict[str, Any], str, Any]] = []
+    try:
+        for name in names:
+            where, _, key = name.rpartition(".")
+            home: dict[str, Any] = model.get_submodule(where)._parameters
+            p = home[key]
+            before.append((home, key, p))
+            copies[name] = p.detach().repeat(n, *[1] * (p.ndim - 1)).requires_grad_()
+            home[key] = copies[name]  # a plain tensor, which only this way in accepts
+        yield copies
+    finally:
+        for home, key, p in before:
+            home[key] = p
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:

@@ -169,7 +169,11 @@ class Sketch:
         counts, shape = tensors["counts"], tuple(int(side) for side in words["shape"])
         k, pool = sums.shape[1], int(words["pool"])
         levels = tuple(int(count) for count in words.get("levels", ()))
-        fits = pool in _pools(shape) and k == _length(shape, pool, levels) and len(counts) == len(sums) == len(half)
+        fits = (
+            pool in _pools(shape)
+            and k == _length(shape, pool, levels)
+            and len(counts) == len(sums) == len(half)
+        )
         if not (fits and all(bool(torch.isfinite(t).all()) for t in (counts, sums, half))):
             raise ValueError
         rows, columns = torch.triu_indices(k, k)

@@ -32,6 +32,7 @@ from unsee.data.published import (
 )
 from unsee.datasets import MOST_CLASSES, Dataset
 from unsee.errors import InputError, StoreError, UsageError
+from unsee.kinds import PLAIN, kind_of
 
 TEST_FRACTION = 0.2
 _BUNDLED = Path(__file__).parent / "bundled"
@@ -40,7 +41,7 @@ _FILES = {
     BUNDLED_ADULT.name: _BUNDLED / "adult-3000.npz",
     BUNDLED_SPAM.name: _BUNDLED / "spam-2000.npz",
 }
-_ARRAYS = {"x_train", "y_train", "x_test", "y_test", "x", "y", "classes"}
+_ARRAYS = {"x_train", "y_train", "x_test", "y_test", "x", "y", "classes", "columns", "vocabulary"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +129,8 @@ def npz(path: Path | str) -> TrainTest:
     """Return x_train, y_train, x_test and y_test of an .npz file, or x and y, then split as a folder is.
 
     Samples are bytes or floats: (n, H, W), (n, C, H, W), (n, H, W, C) where C is 1 or 3, or (n, d) for
-    a table. An array `classes` may name the classes.
+    a table. An array `classes` may name the classes, `columns` those of a table (`age`, `sex:Female|Male`),
+    `vocabulary` the words of texts, which are then whole numbers (n, length).
     """
     path = Path(path)
     arrays = npz_arrays(path, _ARRAYS)
@@ -153,8 +155,8 @@ def images(
     data = of_arrays(arrays, "", path)
     if classes and "classes" in arrays:
         y = _labels([data.classes[label] for label in data.y.tolist()], classes, data.name)
-        return Dataset(data.x, y, classes, name=data.name)
-    return Dataset(data.x, data.y, classes or data.classes, name=data.name)
+        return Dataset(data.x, y, classes, name=data.name, kind=data.kind)
+    return Dataset(data.x, data.y, classes or data.classes, name=data.name, kind=data.kind)
 
 
 def open_source(name_or_path: str) -> TrainTest:
@@ -197,7 +199,7 @@ def listing() -> list[Listed]:
 
 def _of_package(published: Published) -> TrainTest:
     path = _FILES[published.name]
-    arrays = npz_arrays(path, {*_ARRAYS, "vocabulary"})
+    arrays = npz_arrays(path, _ARRAYS)
     found = {name: torch.from_numpy(array) for name, array in arrays.items()}
     found = published.check(found, where=f"in {path}", do="install unsee again", error=StoreError)
     return _of_published(published, found)
@@ -260,15 +262,16 @@ def of_arrays(arrays: dict[str, np.ndarray], suffix: str, path: Path) -> Dataset
         )
     x, y = arrays[f"x{suffix}"], arrays[f"y{suffix}"]
     name = path.resolve().name + suffix.replace("_", ", ")
-    if x.ndim < 2 or not x.size or not (x.dtype == np.uint8 or x.dtype.kind == "f"):
+    kind = kind_of(*([str(word) for word in arrays.get(key, ())] for key in ("columns", "vocabulary")))
+    words = kind.name == "text" and x.dtype.kind in "iu"
+    if x.ndim < 2 or not x.size or not (x.dtype == np.uint8 or x.dtype.kind == "f" or words):
         found = f"x{suffix} of shape {x.shape} and type {x.dtype}"
         raise InputError(f"one or more samples of bytes or floats in {name}", found, "convert them")
     if y.dtype.kind not in "iu":
         raise InputError(f"whole numbers as labels in {name}", f"y{suffix} of type {y.dtype}", "convert them")
-    samples = _channels_first(x if x.dtype == np.uint8 else x.astype(np.float32))
-    return Dataset(
-        torch.tensor(samples), torch.tensor(y.astype(np.int64)), _class_names(arrays, name), name=name
-    )
+    used = np.int64 if words else np.uint8 if x.dtype == np.uint8 and kind == PLAIN else np.float32
+    samples, labels = (torch.tensor(a) for a in (_channels_first(x.astype(used)), y.astype(np.int64)))
+    return Dataset(samples, labels, _class_names(arrays, name), name=name, kind=kind)
 
 
 def _channels_first(x: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from unsee.kinds import NOTHING, Kind
 SCALES = (0.3, 1.6)
 SHIFT = 0.5  # of half the image's side
 GAINS = (0.4, 1.5)
+FEW_WORDS = 16
 
 
 def stand_ins(x: Tensor, n: int, generator: np.random.Generator, *, low: float = 0.0) -> Tensor:
@@ -95,15 +96,19 @@ def rows(x: Tensor, n: int, generator: np.random.Generator, kind: Kind, most: fl
 def texts(x: Tensor, n: int, generator: np.random.Generator, kind: Kind, most: float = 1.0) -> Tensor:
     """Make n texts of those in `x`: begun by one, ended by another, up to `most` of the words any or none.
 
-    Words that are left out close up, so that what follows moves.
+    Words that are left out close up, so that what follows moves. Where all may change, every other text says
+    a few words of the vocabulary over and over: they lie far out on all sides of what the model tells apart.
     """
-    first, second = (_drawn(x, n, generator).long() for _ in range(2))
     length = x.shape[1]
+    first, second = (x[torch.as_tensor(generator.integers(len(x), size=n))].long() for _ in range(2))
     cut = torch.as_tensor(generator.integers(length + 1, size=(n, 1))) if most == 1.0 else length
     made = torch.where(torch.arange(length) < cut, first, second)
-    share = torch.as_tensor(most * generator.random((n, 1)))
-    change = torch.as_tensor(generator.random((n, length))) < share
+    change = torch.as_tensor(generator.random((n, length)) < most * generator.random((n, 1)))
     any_word = torch.as_tensor(generator.integers(2, len(kind.vocabulary), size=(n, length)))
     word = torch.where(torch.as_tensor(generator.random((n, length)) < 0.5), any_word, NOTHING)
-    made = torch.where(change & (made != NOTHING), word, made)
-    return made.gather(1, (made == NOTHING).long().argsort(1, stable=True)).to(x.dtype)
+    word = torch.where(change & (made != NOTHING), word, made)
+    if most == 1.0:
+        few = torch.as_tensor(generator.integers(1, FEW_WORDS + 1, size=(n, 1)))
+        said = any_word.gather(1, (torch.as_tensor(generator.random((n, length))) * few).long())
+        word[::2] = torch.where(made != NOTHING, said, NOTHING)[::2]
+    return word.gather(1, (word == NOTHING).long().argsort(dim=1, stable=True)).to(x.dtype)

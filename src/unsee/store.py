@@ -11,44 +11,64 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from unsee.errors import HostileError, InputError, StoreError, UnseeError
+from unsee.layout import in_order, in_parts, raw
 
 FORMAT = 1
-MOST_HEADER = 10 << 20  # bytes of a foreign safetensors file's header
+MOST_HEADER, MOST_TENSORS = 4 << 20, 20_000  # of a safetensors file: a large model has a twentieth of it
+LEFT = 3600.0  # seconds after which nobody can still be writing it
+_PART = ".part"
 _PICKLES = {b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"}
 _PICKLED = {".pth", ".pt", ".bin", ".pkl", ".pickle", ".ckpt", ".joblib"}
 
 
 def write_bytes(path: Path | str, data: bytes) -> None:
     """Put `data` at `path`, whole or not at all; folders on the way are made."""
-    path = Path(path)
+    _write(Path(path), [memoryview(data)])
+
+
+def _write(path: Path, parts: Sequence[memoryview]) -> None:
+    """Put the parts at `path`, one after the other, without ever holding them in one piece."""
+    size = sum(map(len, parts))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        sweep(path, LEFT)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
     except OSError as error:
-        raise _unwritable(path, len(data), error) from None
+        raise _unwritable(path, size, error) from None
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            for part in parts:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise _unwritable(path, len(data), error) from None
+        raise _unwritable(path, size, error) from None
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def sweep(path: Path, older: float = 0.0) -> None:
+    """Remove what kills in the middle of a write of `path` have left, so many seconds ago or more."""
+    before = time.time() - older
+    for entry in os.scandir(path.parent) if path.parent.is_dir() else ():
+        if entry.name.startswith(f".{path.name}.") and entry.name.endswith(_PART):
+            with contextlib.suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_mtime <= before:
+                    os.unlink(entry.path)
 
 
 def rename(old: Path, new: Path) -> None:
@@ -90,12 +110,12 @@ def write_tensors(path: Path | str, tensors: Mapping[str, Tensor], about: Mappin
     text = json.dumps({**about, "format": FORMAT}, allow_nan=False)
     # One entry holds both, because the library writes several in any order, and equal files should be equal.
     sealed = json.dumps({"about": text, "sha256": _seal(tensors, text)})
-    write_bytes(path, save(tensors, {"unsee": sealed}))
+    _write(Path(path), in_parts(tensors, {"unsee": sealed}))
 
 
 def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `write_tensors` wrote; whatever was changed since then is a StoreError."""
-    tensors, metadata = _read_safetensors(Path(path))
+    tensors, metadata = _read_safetensors(Path(path), StoreError)
     try:
         sealed = json.loads(metadata["unsee"])
         text, digest_then = str(sealed["about"]), str(sealed["sha256"])
@@ -121,7 +141,7 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def read_foreign(path: Path | str) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read the tensors and the metadata of anyone's safetensors file; if it has our seal, that is checked."""
     path = Path(path)
-    tensors, metadata = _read_safetensors(path, longest=MOST_HEADER)
+    tensors, metadata = _read_safetensors(path, HostileError)
     if "unsee" in metadata:
         read_tensors(path)
     return tensors, metadata
@@ -132,7 +152,7 @@ def write_foreign(path: Path | str, tensors: Mapping[str, Tensor], metadata: Map
     if "unsee" in metadata:
         write_tensors(path, tensors, json.loads(json.loads(metadata["unsee"])["about"]))
     else:
-        write_bytes(path, _in_order(save(_apart(tensors), dict(metadata) or None)))
+        write_bytes(path, in_order(save(_apart(tensors), dict(metadata) or None)))
 
 
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -150,17 +170,10 @@ def digest(tensors: Mapping[str, Tensor]) -> str:
     return total.hexdigest()
 
 
-def raw(tensor: Tensor) -> memoryview:
-    """Return a tensor's bytes, row-major, without a copy where it lies so already."""
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")
-
-
-def _read_safetensors(path: Path, longest: int | None = None) -> tuple[dict[str, Tensor], dict[str, str]]:
+def _read_safetensors(path: Path, kind: type[UnseeError]) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         _refuse_pickles(path)
-        if longest is not None:
-            _refuse_long_header(path, longest)
+        _refuse_long_header(path, kind)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             return {name: file.get_tensor(name) for name in file.keys()}, metadata  # noqa: SIM118
@@ -172,24 +185,14 @@ def _read_safetensors(path: Path, longest: int | None = None) -> tuple[dict[str,
         ) from None
 
 
-def _refuse_long_header(path: Path, longest: int) -> None:
+def _refuse_long_header(path: Path, kind: type[UnseeError]) -> None:
     """Refuse a header that takes many times its length in memory; one longer than the file is merely cut."""
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
-    if longest < length <= path.stat().st_size:
-        raise HostileError(f"a header of at most {longest:,} bytes in {path}", f"{length:,}", "do not use it")
-
-
-def _in_order(data: bytes) -> bytes:
-    """Return a safetensors file with its metadata sorted; the library writes it in any order."""
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
-    if len(header.get("__metadata__", {})) < 2:
-        return data
-    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + data[8 + length :]
+        header = file.read(min(length, MOST_HEADER))
+    if MOST_HEADER < length <= path.stat().st_size or header.count(b'"data_offsets"') > MOST_TENSORS:
+        expected = f"a header of at most {MOST_HEADER:,} bytes and {MOST_TENSORS:,} tensors in {path}"
+        raise kind(expected, "more", "do not use it")
 
 
 def _seal(tensors: Mapping[str, Tensor], about: str) -> str:
@@ -197,8 +200,12 @@ def _seal(tensors: Mapping[str, Tensor], about: str) -> str:
 
 
 def _read(path: Path | str) -> bytes:
+    path = Path(path)
     try:
-        return Path(path).read_bytes()
+        if path.exists() and not path.is_file():  # a device or a pipe need not end
+            found = "something else, such as a folder or a pipe"
+            raise InputError(f"a file at {path}", found, "check the path")
+        return path.read_bytes()
     except FileNotFoundError:
         raise InputError(f"a file at {path}", "none", "check the path") from None
     except OSError as error:

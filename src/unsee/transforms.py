@@ -13,15 +13,17 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from unsee.data import pictures
 from unsee.datasets import PIXELS, Dataset, checked_range
 from unsee.errors import InputError, UsageError
+from unsee.randomness import chances
 from unsee.store import digest
 
-NAMES = ("line", "tile", "color", "patch", "blend")
-FORMS = "line, tile, color, patch:FILE:ROW:COLUMN or blend:FILE:ALPHA"
+NAMES = ("line", "tile", "color", "patch", "logo", "blend")
+FORMS = "line, tile, color, patch:FILE:ROW:COLUMN, logo:FILE:SMALLEST:LARGEST or blend:FILE:ALPHA"
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,15 @@ class Transform:
     """A named map of a batch of samples to a new batch of the same shape; labels stay the true ones.
 
     `name` is T's identity: it says all that `pixels` depends on. `varied` returns variations of it that only
-    it can know of; those of maps of images are made from outside.
+    it can know of; those of maps of images are made from outside. `by_chance` says that it draws, from the
+    sample and a seed, so that T(D_f,clean) is like D_f without being it.
     """
 
     name: str
     pixels: Callable[[Tensor], Tensor]
     value_range: tuple[float, float] | None = None
     varied: "Callable[[], tuple[Transform, ...]] | None" = None
+    by_chance: bool = False
 
     def __call__(self, data: Dataset) -> Dataset:
         """Return the data with the information added to every sample."""
@@ -63,7 +67,8 @@ class Transform:
             found = f"{self.name} for {_span(self.value_range)}, {other.name} for {_span(other.value_range)}"
             raise InputError("maps for one value range", found, "make both for the same range")
         both = Transform(f"{self.name} + {other.name}", lambda x: other.pixels(self.pixels(x)))
-        return replace(both, value_range=ranges.pop() if ranges else None)
+        by_chance = self.by_chance or other.by_chance
+        return replace(both, value_range=ranges.pop() if ranges else None, by_chance=by_chance)
 
 
 def line(*, value_range: tuple[float, float] = PIXELS) -> Transform:
@@ -127,6 +132,38 @@ def patch(image: Any, row: int, column: int, *, value_range: tuple[float, float]
     return Transform(_named(f"patch({_hash(pasted)}, {row}, {column})", value_range), pixels, value_range)
 
 
+def scattered(
+    image: Any, sizes: tuple[int, int], seed: int = 0, *, value_range: tuple[float, float] = PIXELS
+) -> Transform:
+    """Paste an image anywhere, from `sizes[0]` to `sizes[1]` pixels high, as chance and the sample have it.
+
+    The same sample always gets it at the same place and in the same size.
+    """
+    pasted = _picture(image, "logo", value_range)
+    least, most = sizes
+    if not 1 <= least <= most:
+        raise InputError(
+            "sizes from 1 pixel up, the smaller first", f"{least} and {most}", "swap or mend them"
+        )
+
+    def pixels(x: Tensor) -> Tensor:
+        height, width = _height_and_width(x, "logo", 1)
+        _check_channels(pasted, x)
+        u = [chances(x, seed, f"logo {what}").tolist() for what in ("size", "row", "column")]
+        for sample, size, row, column in zip(x, *u, strict=True):
+            logo = _resized(pasted, least + int(size * (most - least + 1)))
+            _, h, w = logo.shape
+            if h > height or w > width:
+                found = f"{h} x {w}"
+                raise InputError(f"a logo within {height} x {width} pixels", found, "shrink it")
+            top, left = int(row * (height - h + 1)), int(column * (width - w + 1))
+            sample[:, top : top + h, left : left + w] = logo.to(x.dtype)
+        return x
+
+    said = _named(f"logo({_hash(pasted)}, {least} to {most} pixels, seed {seed})", value_range)
+    return Transform(said, pixels, value_range, by_chance=True)
+
+
 def blend(image: Any, alpha: float, *, value_range: tuple[float, float] = PIXELS) -> Transform:
     """Mix an image of the samples' size into each: (1 - alpha) x + alpha image (Chen et al. 2017)."""
     mixed = _picture(image, "blend", value_range)
@@ -175,6 +212,9 @@ def _parse_one(text: str, folder: Path) -> Transform:
         if name == "patch":
             file, row, column = words
             return patch(pictures.read(folder / file), int(row), int(column))
+        if name == "logo":
+            file, least, most = words
+            return scattered(pictures.read(folder / file), (int(least), int(most)))
         if name == "blend":
             file, alpha = words
             return blend(pictures.read(folder / file), float(alpha))
@@ -215,6 +255,12 @@ def _picture(image: Any, name: str, value_range: tuple[float, float]) -> Tensor:
     numbers = picture if picture.dtype == torch.uint8 else picture.float()
     checked_range(numbers, value_range, f"the image of {name}")
     return picture
+
+
+def _resized(picture: Tensor, height: int) -> Tensor:
+    """Return a picture so many pixels high, in its proportions."""
+    width = max(1, round(picture.shape[2] * height / picture.shape[1]))
+    return F.interpolate(picture[None].float(), (height, width), mode="nearest-exact")[0]
 
 
 def _hash(picture: Tensor) -> str:

@@ -1,38 +1,14 @@
 import os
-import struct
-import zlib
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from odd_images import BAD, FORMATS, GRADIENT, encoded, in_format, png, saved
 from unsee.data import pictures
 from unsee.data.pictures import class_name, decode, read, read_folder, read_heap, stacked, with_channels
 from unsee.errors import InputError
-
-GRADIENT = np.arange(6 * 8 * 3, dtype=np.uint8).reshape(6, 8, 3)
-FORMATS = ("png", "jpg", "bmp", "webp")
-
-
-def png(width, height, depth, kind, rows, *more):
-    """A PNG made by hand, for what Pillow does not write."""
-    chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0)), *more]
-    chunks += [(b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
-    body = b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        for name, data in chunks
-    )
-    return b"\x89PNG\r\n\x1a\n" + body
-
-
-def saved(path, mode="RGB", **how):
-    Image.fromarray(GRADIENT).convert(mode).save(path, **how)
-    return path
-
-
-def encoded(tmp_path, form):
-    return saved(tmp_path / f"encoded.{form}").read_bytes()
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -85,57 +61,6 @@ def test_a_photo_with_a_preview_is_no_animation(tmp_path):
     image = Image.fromarray(GRADIENT)
     image.save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=[image])
     assert read(tmp_path / "a.jpg").shape == (3, 6, 8)
-
-
-def changed(data, at, *values):
-    data = bytearray(data)
-    data[at : at + len(values)] = bytes(values)
-    return bytes(data)
-
-
-def animation(path, **how):
-    frames = [Image.fromarray(GRADIENT), Image.fromarray(255 - GRADIENT)]
-    frames[0].save(path, save_all=True, append_images=frames[1:], **how)
-    return path.read_bytes()
-
-
-def in_format(tmp_path, form, mode="RGB"):
-    return saved(tmp_path / f"x.{form}", mode).read_bytes()
-
-
-def jpeg_of(tmp_path, height, width):
-    data = encoded(tmp_path, "jpg")
-    return changed(data, data.index(b"\xff\xc0") + 5, *struct.pack(">HH", height, width))
-
-
-def webp_of(side):
-    stream = b"\x2f" + struct.pack("<I", (side - 1) | (side - 1) << 14) + bytes(60)
-    body = b"WEBPVP8L" + struct.pack("<I", len(stream)) + stream
-    return b"RIFF" + struct.pack("<I", len(body)) + body
-
-
-BAD = {
-    "text": lambda t: (b"not an image", "something else"),
-    "empty": lambda t: (b"", "something else"),
-    "gif": lambda t: (in_format(t, "gif", "P"), "something else"),
-    "tiff": lambda t: (in_format(t, "tiff"), "something else"),
-    "postscript": lambda t: (in_format(t, "eps"), "something else"),
-    "png signature": lambda t: (encoded(t, "png")[:8], "something else"),
-    "wrong crc": lambda t: (changed(encoded(t, "png"), 29, 0), "a whole image"),
-    "no pixels": lambda t: (png(0, 0, 8, 0, b""), "a whole image"),
-    "16-bit grey": lambda t: (png(1, 1, 16, 0, bytes(3)), "8 bits a channel"),
-    "16-bit colour": lambda t: (png(1, 1, 16, 2, bytes(7)), "8 bits a channel"),
-    "16-bit grey and alpha": lambda t: (png(1, 1, 16, 4, bytes(5)), "8 bits a channel"),
-    "16-bit colour and alpha": lambda t: (png(1, 1, 16, 6, bytes(9)), "8 bits a channel"),
-    "png of 26 MPixel": lambda t: (png(6500, 4000, 8, 0, b""), "1 to 25,000,000 pixels, found 4000x6500"),
-    "png of 100 MPixel": lambda t: (png(10_000, 10_000, 8, 0, b""), "1 to 25,000,000 pixels"),
-    "png bomb": lambda t: (png(2**31 - 1, 2**31 - 1, 8, 2, b""), "1 to 25,000,000 pixels"),
-    "jpg bomb": lambda t: (jpeg_of(t, 65_500, 65_500), "1 to 25,000,000 pixels"),
-    "bmp bomb": lambda t: (changed(encoded(t, "bmp"), 18, 0, 0, 1, 0, 0, 0, 1, 0), "1 to 25,000,000 pixels"),
-    "webp bomb": lambda t: (webp_of(16_383), "1 to 25,000,000 pixels"),
-    "animated png": lambda t: (animation(t / "x.png"), "animation"),
-    "animated webp": lambda t: (animation(t / "x.webp"), "animation"),
-}
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -4,7 +4,18 @@ import pytest
 import torch
 
 from unsee.data import published
-from unsee.data.published import BUNDLED, CIFAR_10, FASHION_MNIST, Published, cache_path, cached
+from unsee.data.published import (
+    ADULT,
+    BUNDLED,
+    BUNDLED_ADULT,
+    BUNDLED_SPAM,
+    CIFAR_10,
+    FASHION_MNIST,
+    SPAM,
+    Published,
+    cache_path,
+    cached,
+)
 from unsee.errors import HostileError, InputError, StoreError
 from unsee.store import write_tensors
 
@@ -22,10 +33,17 @@ def arrays(x=1, y=1):
 
 
 def test_every_array_of_every_data_set_is_pinned():
+    arrays = {"x_train", "y_train", "x_test", "y_test"}
     for data in (BUNDLED, CIFAR_10, FASHION_MNIST):
-        assert set(data.sha256) == {"x_train", "y_train", "x_test", "y_test"}
-        assert all(len(digest) == 64 for digest in data.sha256.values())
+        assert set(data.sha256) == arrays
         assert len(data.classes) == 10
+    for data in (ADULT, BUNDLED_ADULT):
+        assert set(data.sha256) == arrays
+        assert len(data.columns) == 14
+    for data in (SPAM, BUNDLED_SPAM):
+        assert set(data.sha256) == {*arrays, "vocabulary"}
+    for data in (BUNDLED, CIFAR_10, FASHION_MNIST, ADULT, BUNDLED_ADULT, SPAM, BUNDLED_SPAM):
+        assert all(len(digest) == 64 for digest in data.sha256.values())
 
 
 def test_the_cache_is_where_the_user_says(monkeypatch, tiny, tmp_path):

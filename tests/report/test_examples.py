@@ -1,5 +1,6 @@
 import base64
 import io
+import json
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import torch
 from PIL import Image
 from torch import nn
 
+from beyond import leak, signature
 from unsee.datasets import Dataset
 from unsee.errors import InputError
 from unsee.formulation import FourSets
@@ -142,3 +144,17 @@ def _plain(words):
         **words,
         "views": [{**v, "before": list(v["before"]), "after": list(v["after"])} for v in words["views"]],
     }
+
+
+@pytest.mark.parametrize(("case", "word"), [(leak, "account "), (signature, "best regards from the team")])
+def test_rows_and_texts_are_shown_in_words_where_asked(case, word):
+    four, model, _ = case()
+    for asked in (True, False):
+        found = examples_of(model, model, four.test, four.T, None, with_images=asked)
+        views = [view for example in found for view in example.views]
+        assert all(bool(view.words) == asked for view in views)
+        assert not any(view.picture for view in views)
+        if asked:
+            assert all(word in view.words for view in views if view.with_T)
+        written = json.loads(json.dumps([one.to_dict() for one in found]))
+        assert [Example.read(Words(one, "f")) for one in written] == list(found)

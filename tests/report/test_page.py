@@ -229,7 +229,7 @@ def test_no_images_unless_they_are_there():
     page = render([made_run(images=False)])
     assert "<img" not in page
     assert "base64" not in page
-    assert "pictures: images are shown only when asked for" in page
+    assert "samples themselves: images, rows and texts are shown only when asked for" in page
 
 
 def test_several_runs_side_by_side():

@@ -95,7 +95,7 @@ def test_what_is_missing_is_said_with_its_reason():
     assert [what for what, _ in tables.missing(bare)][:2] == ["the four accuracies", "accuracy per epoch"]
     assert tables.missing(bare)[-1][1] == "there is none"
     plain = made_run(NAMES, images=False)
-    assert [what for what, _ in tables.missing(plain)] == ["pictures"]
+    assert [what for what, _ in tables.missing(plain)] == ["samples themselves"]
     empty = replace(run.facts, examples=(), confusion={}, softmax=(), layers=(), variations=())
     said = dict(tables.missing(replace(run, facts=empty)))
     assert list(said) == [

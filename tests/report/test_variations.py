@@ -1,8 +1,13 @@
+import json
+from dataclasses import asdict
+
 import pytest
 import torch
 
+from beyond import leak, signature
 from unsee.datasets import Dataset
 from unsee.errors import InputError
+from unsee.evaluation import dependence
 from unsee.report.rates import Shift
 from unsee.report.variations import AS_IT_IS, Variation, judged, variations_of
 from unsee.report.words import Words
@@ -96,3 +101,31 @@ def test_a_variation_from_a_file():
     for wrong in ({"taken": [1]}, {"taken": [9, 9]}, {"taken": [-1, 0]}, {"name": 3}, {"shift": {"n": 1}}):
         with pytest.raises(InputError):
             Variation.read(Words({**words, **wrong}, "f"))
+
+
+@pytest.mark.parametrize(
+    ("case", "name"), [(leak, "farther identifiers"), (signature, "its words turned round")]
+)
+def test_columns_and_phrases_have_variations_and_say_what_they_change(case, name):
+    four, model, _ = case()
+    found = judged(model, model, four.T, four.test.D_r, four.test.D_f, 0)
+    assert found[0].name == AS_IT_IS
+    assert name in [one.name for one in found]
+    before, after = found[0].changed
+    assert before == after == round(dependence(model, four.test.D_r, four.T) * len(four.test.D_r))
+    assert before > 0.2 * len(four.test.D_r)
+    assert Variation.read(Words(json.loads(json.dumps(asdict(found[0]))), "facts.json")) == found[0]
+
+
+def test_a_T_without_variations_is_still_judged_on_a_table():
+    four, model, _ = leak()
+    alone = custom(four.T.pixels, "mine")
+    assert [one.name for one in judged(model, model, alone, four.test.D_r, None, 0)] == [AS_IT_IS]
+
+
+def test_half_a_count_is_refused():
+    words = {"name": "x", "shift": {"n": 9, "kept": 1, "gained": 1, "lost": 1}}
+    assert Variation.read(Words(words, "f")).changed is None
+    for wrong in ([1], [1, 10], [1, 2, 3], "1"):
+        with pytest.raises(InputError):
+            Variation.read(Words({**words, "changed": wrong}, "f"))

@@ -2,7 +2,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import struct
 from collections import OrderedDict
 
 import numpy as np
@@ -13,7 +12,7 @@ from torch import nn
 
 import hostile
 from unsee import networks, store
-from unsee.errors import HostileError, InputError, StoreError, UnseeError
+from unsee.errors import InputError, StoreError, UnseeError
 from unsee.weights import files as weights
 from unsee.weights import opening, plain
 from unsee.weights.files import Weights, named_by, read, write
@@ -346,67 +345,9 @@ def test_half_a_character_is_no_name(tmp_path):
         read(tmp_path / "x.pth")
 
 
-def header(words, data=b"", length=None):
-    text = words if isinstance(words, bytes) else json.dumps(words).encode()
-    return struct.pack("<Q", len(text) if length is None else length) + text + data
-
-
-def one(**changes):
-    return {"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8], **changes}}
-
-
-EIGHT = struct.pack("<2f", 1, 2)
-SAFETENSORS = {
-    "empty": (StoreError, b""),
-    "seven bytes": (StoreError, bytes(7)),
-    "zeros": (StoreError, bytes(100)),
-    "random": (StoreError, np.random.default_rng(0).bytes(1000)),
-    "a pickle": (HostileError, hostile.call("os.system", "true")),
-    "a checkpoint": (HostileError, hostile.GOOD),
-    "a bomb under a header's length": (HostileError, b"\x80\x04cos\nsystem\n."),
-    "a length beyond the file": (StoreError, header(one(), EIGHT, length=10**6)),
-    "a length of 2^63": (StoreError, header(one(), EIGHT, length=2**63)),
-    "a length of all ones": (StoreError, header(one(), EIGHT, length=2**64 - 1)),
-    "no header": (StoreError, header(b"", EIGHT)),
-    "no JSON": (StoreError, header(b"{'w': 1}", EIGHT)),
-    "JSON of something else": (StoreError, header([1, 2], EIGHT)),
-    "100,000 lists deep": (StoreError, header(b"{" + b'"a":[' * 100_000, EIGHT)),
-    "text that is no UTF-8": (StoreError, header(b'{"\xff": 1}', EIGHT)),
-    "cut numbers": (StoreError, header(one(), EIGHT[:-1])),
-    "more numbers": (StoreError, header(one(), EIGHT + b"x")),
-    "a shape too large": (StoreError, header(one(shape=[10**11]), EIGHT)),
-    "a shape that overflows": (StoreError, header(one(shape=[2**62, 2**62]), EIGHT)),
-    "a negative shape": (StoreError, header(one(shape=[-2]), EIGHT)),
-    "offsets too far": (StoreError, header(one(data_offsets=[0, 10**12]), EIGHT)),
-    "offsets backwards": (StoreError, header(one(data_offsets=[8, 0]), EIGHT)),
-    "a hole": (StoreError, header(one(data_offsets=[8, 16]), EIGHT * 2)),
-    "tensors that overlap": (StoreError, header({**one(), "v": one()["w"]}, EIGHT)),
-    "another type": (StoreError, header(one(dtype="F31"), EIGHT)),
-    "one name twice": (
-        StoreError,
-        header(b'{"w":%s,"w":%s}' % ((json.dumps(one()["w"]).encode(),) * 2), EIGHT * 2),
-    ),
-    "metadata that is no text": (StoreError, header({"__metadata__": {"a": 1}, **one()}, EIGHT)),
-    "a header of 11 million bytes": (
-        HostileError,
-        header(json.dumps(one()).encode() + b" " * (11 << 20), EIGHT),
-    ),
-    "no tensors": (InputError, header({})),
-    "complex numbers": (InputError, header(one(dtype="C64", shape=[1]), EIGHT)),
-    "numbers of 8 bits": (InputError, header(one(dtype="F8_E4M3", shape=[8]), EIGHT)),
-    "a NaN": (InputError, header(one(), struct.pack("<2f", 1, float("nan")))),
-    "an Inf in half": (
-        InputError,
-        header(one(dtype="F16", shape=[4]), struct.pack("<4e", 1, 2, 3, float("inf"))),
-    ),
-    "a name that steers": (InputError, header({"\x1b[2J": one()["w"]}, EIGHT)),
-    "a seal that is none": (StoreError, header({"__metadata__": {"unsee": "{}"}, **one()}, EIGHT)),
-}
-
-
-@pytest.mark.parametrize("case", SAFETENSORS)
+@pytest.mark.parametrize("case", hostile.SAFETENSORS)
 def test_safetensors_that_lie_are_refused(tmp_path, case):
-    error, data = SAFETENSORS[case]
+    error, data = hostile.SAFETENSORS[case]
     (tmp_path / "x.safetensors").write_bytes(data)
     with pytest.raises(UnseeError) as caught:
         read(tmp_path / "x.safetensors")
@@ -469,7 +410,7 @@ def test_this_process_takes_no_memory_for_what_it_refuses(tmp_path):
         "string.pth": hostile.legacy(b"\x80\x02X\0\0\0\x40", keys=b""),
         "zip.pth": hostile.GOOD,
         "zeros.safetensors": b"",
-        "long.safetensors": header(b"{", length=gigabyte - 8),
+        "long.safetensors": hostile.header(b"{", length=gigabyte - 8),
     }
     for name, data in files.items():
         with open(tmp_path / name, "wb") as file:

@@ -15,7 +15,7 @@ from unsee.errors import HostileError, InputError, StoreError, UnseeError
 from unsee.weights import opening
 from unsee.weights.opening import opened
 
-HERE = str(Path(__file__).parent)
+HERE = str(Path(__file__).parent.parent)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Subjects: the networks that are measured, with data of their shape that is drawn, not read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -28,7 +29,7 @@ class Subject:
         return sum(p.numel() for p in self.model.parameters())
 
 
-def images(n: int, shape: tuple[int, int, int], seed: int = 0) -> Dataset:
+def images(n: int, shape: Sequence[int], seed: int = 0) -> Dataset:
     """Draw n images and labels; a pass takes as long over them as over any others."""
     random = stream(seed, "images")
     x = torch.from_numpy(random.integers(0, 256, (n, *shape), dtype="uint8"))
@@ -47,7 +48,9 @@ def resnet_18(n: int, width: int = 64, batch_size: int = 32) -> Subject:
     shape = (3, 32, 32)
     with seeded(0, "resnet-18"):
         model = ResNet18(width).eval()
-    return Subject("ResNet-18" if width == 64 else f"ResNet-18, width {width}", model, images(n, shape), batch_size)
+    return Subject(
+        "ResNet-18" if width == 64 else f"ResNet-18, width {width}", model, images(n, shape), batch_size
+    )
 
 
 def vit(n: int, dim: int = 192, depth: int = 6, batch_size: int = 64) -> Subject:

@@ -15,6 +15,7 @@ CODES = """exit codes: 0 done, 1 done but an arrow is not met, 2 usage, 3 bad in
 _ROOMS = {
     **dict.fromkeys(("init", "remember", "forget", "evaluate", "report"), "treating"),
     "view": "viewing",
+    "bench": "benching",
 }
 
 

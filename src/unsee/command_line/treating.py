@@ -55,7 +55,6 @@ def forget(a: argparse.Namespace) -> int:
     four = four_from(a, model)
     request = four.request(pattern)
     recipe = recipe_from(a, ours(request.D_f.kind))
-    memory = remembering.Memory.load(a.memory) if a.memory else None
     path = Path(a.out) / "model.safetensors"
     if path.resolve() == Path(a.model).resolve():
         raise UsageError("--out other than the folder of the old model", a.out, "keep the old model")
@@ -66,7 +65,8 @@ def forget(a: argparse.Namespace) -> int:
             result = forgetting.forget(
                 model,
                 request,
-                memory,
+                # Nobody else has hold of it, so that it can go when it has served.
+                remembering.Memory.load(a.memory) if a.memory else None,
                 recipe,
                 seed=a.seed,
                 validation=four.validation,

@@ -15,7 +15,7 @@ def add_verbs(verbs: Any, asked: str | None = None) -> None:
     for add in (_demo, _data, _train, _remember):
         add(verbs)
     _init(verbs, asked=asked == "init")
-    for add in (_forget, _evaluate, _report, _view, _tune, _reproduce):
+    for add in (_forget, _evaluate, _report, _view, _tune, _reproduce, _bench):
         add(verbs)
 
 
@@ -212,6 +212,19 @@ def _reproduce(verbs: Any) -> None:
     verb.add_argument("--quick", action="store_true", help="bundled data, one seed, few epochs: does it run?")
     verb.add_argument("--seeds", type=int, metavar="N", help="forgetting runs for each line (10)")
     verb.add_argument("--data", metavar="NAME", help="only fashion-mnist or cifar-10")
+
+
+def _bench(verbs: Any) -> None:
+    example = "unsee bench fisher forget\nunsee bench all --quick --out runs/bench"
+    text = "measure what each part costs, as ratios within one run"
+    verb = verb_of(verbs, "bench", text, example, run=False)
+    names = "fisher, forget, growth, memory, startup, or all (some ten minutes)"
+    verb.add_argument("names", nargs="+", metavar="NAME", help=names)
+    text = "results and the page of all of them (%(default)s)"
+    verb.add_argument("--out", default="benchmarks", metavar="FOLDER", help=text)
+    text = "with one, processor time is counted, which others disturb less (%(default)s)"
+    verb.add_argument("--threads", type=int, default=1, metavar="N", help=text)
+    verb.add_argument("--quick", action="store_true", help="tiny subjects, in seconds: does it run?")
 
 
 class _Verbs:

@@ -1,4 +1,4 @@
-"""Adult (Becker, Kohavi 1996): 48,842 people of the US census of 1994, and who earned more than 50,000 dollars.
+"""Adult (Becker, Kohavi 1996): 48,842 people of the US census of 1994, and who earned over 50,000 dollars.
 
 Lines of fourteen fields and a class become rows of numbers: what is a number stays one, a name becomes its
 place in the list below, which is the publisher's, with ? for unknown at the end where that occurs.
@@ -58,10 +58,11 @@ COLUMNS = (
     Column(
         "native-country",
         _names(
-            "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) India Japan "
-            "Greece South China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico Portugal "
-            "Ireland France Dominican-Republic Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala "
-            "Nicaragua Scotland Thailand Yugoslavia El-Salvador Trinadad&Tobago Peru Hong Holand-Netherlands ?"
+            "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) India "
+            "Japan Greece South China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico "
+            "Portugal Ireland France Dominican-Republic Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala "
+            "Nicaragua Scotland Thailand Yugoslavia El-Salvador Trinadad&Tobago Peru Hong "
+            "Holand-Netherlands ?"
         ),
     ),
 )
@@ -70,8 +71,8 @@ COLUMNS = (
 def rows_of(data: bytes) -> tuple[Tensor, Tensor]:
     """Return the rows and classes of adult.data or adult.test, as whole numbers.
 
-    >>> line = b"39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male,"
-    >>> x, y = rows_of(line + b" 2174, 0, 40, United-States, <=50K")
+    >>> line = b"39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White,"
+    >>> x, y = rows_of(line + b" Male, 2174, 0, 40, United-States, <=50K")
     >>> x.tolist(), y.tolist()
     ([[39, 5, 77516, 0, 13, 2, 8, 3, 0, 1, 2174, 0, 40, 0]], [0])
     """

@@ -18,13 +18,15 @@ import numpy as np
 
 from unsee.errors import HostileError, InputError, StoreError, UnseeError
 
-MOST_STREAMED = 256 << 20  # the largest we know of, unpacked CIFAR-10, has 185 million bytes
+MOST_STREAMED = 192 << 20  # the largest we know of, unpacked CIFAR-10, has 185 million bytes
+MOST_MEMBERS, MOST_MEMBER = 20_000, 64 << 20
 MOST_ZIPPED = 4 << 30
+MOST_FOLDED, ANYWAY = 200, 64 << 20  # images fold to a half, masks to a hundredth; so many bytes pass anyway
 _NPY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 class Limited:
-    """A stream that ends in an error after 256 MB, and tells how many bytes each reading gave."""
+    """A stream that ends in an error after 192 MB, and tells how many bytes each reading gave."""
 
     def __init__(self, stream: Any, tell: Callable[[int], None] = lambda _: None) -> None:
         self._stream, self._tell, self._left = stream, tell, MOST_STREAMED
@@ -42,11 +44,10 @@ class Limited:
 def tar_members(unpacked: Any, names: Collection[str]) -> dict[str, bytes]:
     """Return the regular files of a tar whose last names are among `names`."""
     files = {}
-    with tarfile.open(fileobj=cast(Any, Limited(unpacked)), mode="r|") as archive:
-        for member in archive:
-            name = member.name.rpartition("/")[2]
-            if name in names and name not in files and member.isreg():
-                files[name] = cast(BinaryIO, archive.extractfile(member)).read()
+    for path, file in _regular(unpacked):
+        name = path.rpartition("/")[2]
+        if name in names and name not in files:
+            files[name] = file.read()
     if missing := set(names) - files.keys():
         raise ValueError(f"no {', '.join(sorted(missing))} in the archive")
     return files
@@ -54,12 +55,21 @@ def tar_members(unpacked: Any, names: Collection[str]) -> dict[str, bytes]:
 
 def tar_files(unpacked: Any) -> Iterator[tuple[str, str, bytes]]:
     """Yield the regular files of a tar, each by the last name of its folder, its own name and its bytes."""
+    for path, file in _regular(unpacked):
+        folder, _, name = path.rpartition("/")
+        yield folder.rpartition("/")[2], name, file.read()
+
+
+def _regular(unpacked: Any) -> Iterator[tuple[str, BinaryIO]]:
+    """Yield the regular files of a tar with their paths, once their number and size are bounded."""
     with tarfile.open(fileobj=cast(Any, Limited(unpacked)), mode="r|") as archive:
-        for member in archive:
+        for count, member in enumerate(archive, 1):
+            # A sparse file has the size that it claims, and need not be there at all.
+            if count > MOST_MEMBERS or member.size > MOST_MEMBER:
+                expected = f"at most {MOST_MEMBERS:,} files of at most {MOST_MEMBER:,} bytes in an archive"
+                raise HostileError(expected, "more", "do not use it")
             if member.isreg():
-                folder, _, name = member.name.rpartition("/")
-                data = cast(BinaryIO, archive.extractfile(member)).read()
-                yield folder.rpartition("/")[2], name, data
+                yield member.name, cast(BinaryIO, archive.extractfile(member))
 
 
 def zip_members(file: BinaryIO, names: Collection[str]) -> dict[str, bytes]:
@@ -95,8 +105,9 @@ def npz_arrays(path: Path, names: Collection[str]) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
-            if sum(member.file_size for member in members) > MOST_ZIPPED:
-                raise HostileError(f"at most {MOST_ZIPPED:,} bytes in {path}", "more", "do not use it")
+            most = min(MOST_ZIPPED, max(ANYWAY, MOST_FOLDED * path.stat().st_size))
+            if sum(member.file_size for member in members) > most:
+                raise HostileError(f"at most {most:,} bytes in {path}", "more", "do not use it")
             if len({member.filename for member in members}) < len(members):
                 raise HostileError(f"each name once in {path}", "one twice", "do not use it")
             wanted = [(member.filename.removesuffix(".npy"), member) for member in members]

@@ -123,7 +123,7 @@ CIFAR_10 = Published(
 )
 ADULT = Published(
     name="adult",
-    what="48,842 people of a census and whether they earn over 50,000 dollars, 14 columns (Becker, Kohavi 1996)",
+    what="48,842 people of a census, and who earns over 50,000 dollars, 14 columns (Becker, Kohavi 1996)",
     shape=(14,),
     counts=(32_561, 16_281),
     classes=adult.CLASSES,

@@ -62,7 +62,7 @@ def of_listing(listing: Listing, path: Path, known: Classes, label: Label, size:
 
 def of_npz(path: Path, known: Classes, label: Label, size: Size) -> Named:
     """Read x and y of an .npz file; with a label, x alone will do."""
-    arrays = npz_arrays(path, ("x", "y", "classes"))
+    arrays = npz_arrays(path, ("x", "y", "classes", "columns", "vocabulary"))
     if label is not None and "x" in arrays:
         arrays["y"] = np.zeros(arrays["x"].shape[:1], int)
     if "x" in arrays and "y" not in arrays:
@@ -76,7 +76,7 @@ def of_npz(path: Path, known: Classes, label: Label, size: Size) -> Named:
     own = data.classes if "classes" in arrays else ()
     y, classes = _labels(data.y.tolist(), known, label, path, own)
     y = y if label is None else y.repeat(len(data))
-    return Dataset(data.x, y, classes, name=data.name), numbered(len(data))
+    return Dataset(data.x, y, classes, name=data.name, kind=data.kind), numbered(len(data))
 
 
 def _labels(

@@ -1,11 +1,11 @@
-"""Examples: some test images without and with T, and what both models answer to each."""
+"""Examples: some test samples without and with T, and what both models answer to each."""
 
 import base64
 import binascii
 import io
 import struct
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from unsee.answers import answers
 from unsee.datasets import Dataset
 from unsee.formulation import SETS, FourSets
+from unsee.kinds import PLAIN
 from unsee.randomness import stream
 from unsee.report import saliency
 from unsee.report.words import Words
@@ -44,9 +45,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class View:
-    """One image, without T or with it: both models' first answers; where asked, pictures of it (PNG, base64).
+    """One sample, without T or with it: both models' first answers; if asked, pictures of it (PNG, base64).
 
-    `looks_before` and `looks_after` are the saliency of the two models on it.
+    `looks_before` and `looks_after` are the saliency of the two models on it. A row of a table or a text is
+    shown in `words` instead.
     """
 
     with_T: bool
@@ -55,6 +57,7 @@ class View:
     picture: str | None = None
     looks_before: str | None = None
     looks_after: str | None = None
+    words: str | None = None
 
     @classmethod
     def read(cls, words: Words) -> Self:
@@ -63,7 +66,9 @@ class View:
             tuple(map(Answer.read, words.at(when).each(most=TOP))) for when in ("before", "after")
         )
         pictures = (_picture_read(words, name) for name in ("picture", "looks_before", "looks_after"))
-        return cls(words.at("with_T").truth(), before, after, *pictures)
+        said = words.perhaps("words")
+        view = cls(words.at("with_T").truth(), before, after, *pictures)
+        return replace(view, words=said.text()) if said else view
 
 
 @dataclass(frozen=True)
@@ -180,10 +185,13 @@ def _views(
     old: nn.Module, new: nn.Module, data: Dataset, with_T: bool, baseline: Tensor | None
 ) -> list[View]:
     before, after = (_first(answers(model, data), data.classes) for model in (old, new))
-    pictures: list[list[str | None]] = [[None] * len(data)] * 3
+    pictures: list[list[str | None]] = [[None] * len(data)] * 4
     if baseline is not None and data.x.ndim == 4:
         looks = (_looks(model, data, baseline) for model in (old, new))
-        pictures = [[png(x) for x in shades(data)], *looks]
+        pictures = [[png(x) for x in shades(data)], *looks, [None] * len(data)]
+    if baseline is not None and data.kind != PLAIN:
+        said: list[str | None] = [data.kind.said(x) for x in data.x]
+        pictures = [*pictures[:3], said]
     columns = zip(before, after, *pictures, strict=True)
     return [View(with_T, *column) for column in columns]
 

@@ -132,9 +132,9 @@ def missing(run: Run) -> list[tuple[str, str]]:
         return [*found, (parts, without)]
     if not facts.examples:
         found.append(("examples", "there were no test samples to show"))
-    elif not any(view.picture for example in facts.examples for view in example.views):
-        found.append(("pictures", "images are shown only when asked for, and where the samples are images"))
-    elif not any(view.looks_after for example in facts.examples for view in example.views):
+    elif not any(view.picture or view.words for example in facts.examples for view in example.views):
+        found.append(("samples themselves", "images, rows and texts are shown only when asked for"))
+    elif not any(view.looks_after or view.words for example in facts.examples for view in example.views):
         found.append(("saliency", "no gradient leads through this model to its input"))
     if not facts.confusion:
         found.append(("confusion", "there was no D_r to judge on"))
@@ -143,7 +143,7 @@ def missing(run: Run) -> list[tuple[str, str]]:
     if not facts.layers:
         found.append(("how far each layer moved", "the two models do not have the same parameters"))
     if not facts.variations and run.pattern.name != "A":
-        found.append(("variations of T", "T is not known as a map of images, or there was no D_r"))
+        found.append(("variations of T", "T is not known as a map of samples, or there was no D_r"))
     return found
 
 

@@ -1,7 +1,8 @@
-"""Variations of T that forgetting never saw: moved, dimmed, resized, mirrored, cut in half.
+"""T and variations of it that forgetting never saw: moved, dimmed, resized, mirrored, cut in half.
 
-T is only known as a map of pixels. It is moved by moving the image the other way, applying T and moving back;
-dimmed by mixing with the image; resized by resizing what it changed.
+Columns and phrases know their own variations. On images T is only known as a map of pixels: it is moved by
+moving the image the other way, applying T and moving back; dimmed by mixing with the image; resized by
+resizing what it changed.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from unsee.answers import answers, guesses
 from unsee.datasets import Dataset
+from unsee.kinds import PLAIN
 from unsee.randomness import stream
 from unsee.report.rates import Shift, shift_of, shift_read
 from unsee.report.words import Words
@@ -29,23 +31,30 @@ Pixels = Callable[[Tensor], Tensor]
 class Variation:
     """T, or a variation of it that forgetting never saw, on test samples of D_r.
 
-    `taken` counts those that the models take for D_f's class, before and after, where D_f has one label.
+    `taken` counts those that the models take for D_f's class, before and after, where D_f has one label;
+    `changed` those that they answer otherwise than without T: how far they depend on it.
     """
 
     name: str
     shift: Shift
     taken: tuple[int, int] | None = None
+    changed: tuple[int, int] | None = None
 
     @classmethod
     def read(cls, words: Words) -> Self:
         """Read what a file holds of it."""
         counts = [words.at("shift").at(name).whole() for name in ("n", "kept", "gained", "lost")]
-        taken = words.perhaps("taken")
-        both = [count.whole(0, counts[0]) for count in taken.each(2)] if taken else []
-        if len(both) == 1:
-            raise words.refused("two counts of what was taken")
-        shift = shift_read(words, *counts)
-        return cls(words.at("name").text(), shift, (both[0], both[1]) if both else None)
+        pairs = (_two_counts(words, name, counts[0]) for name in ("taken", "changed"))
+        return cls(words.at("name").text(), shift_read(words, *counts), *pairs)
+
+
+def _two_counts(words: Words, name: str, most: int) -> tuple[int, int] | None:
+    """Read counts before and after, where a file holds them."""
+    found = words.perhaps(name)
+    both = [count.whole(0, most) for count in found.each(2)] if found else []
+    if len(both) == 1:
+        raise words.refused(f"two counts of what was {name}")
+    return (both[0], both[1]) if both else None
 
 
 def judged(
@@ -56,13 +65,15 @@ def judged(
     labels = D_f.y.unique().tolist() if D_f is not None else []
     varied = variations_of(T, part)
     found = []
-    for one in (T, *varied) if varied else ():
+    plain = [guesses(answers(model, part)) for model in (old, new)]
+    for one in (T, *varied) if varied or data.kind != PLAIN else ():
         guessed = [guesses(answers(model, one(part))) for model in (old, new)]
+        changed = [int((g != p).sum()) for g, p in zip(guessed, plain, strict=True)]
         # A sample that is of that class anyway was not misled into it.
         taken = [int(((g == labels[0]) & (part.y != labels[0])).sum()) for g in guessed if len(labels) == 1]
         name = AS_IT_IS if one is T else one.name
         both = (taken[0], taken[1]) if taken else None
-        found.append(Variation(name, shift_of(part.y, *guessed), both))
+        found.append(Variation(name, shift_of(part.y, *guessed), both, (changed[0], changed[1])))
     return tuple(found)
 
 
@@ -74,6 +85,10 @@ def variations_of(T: Transform, data: Dataset) -> tuple[Transform, ...]:
     >>> [variation.name for variation in variations_of(line(), data)][:3]
     ['moved right by 2 pixels', 'moved down by 2 pixels', 'moved right and down by 4 pixels']
     """
+    if T.varied:
+        different = [(one, one.pixels(data.x[:LOOKED_AT].clone())) for one in T.varied()]
+        x, marked = data.x[:LOOKED_AT], T.pixels(data.x[:LOOKED_AT].clone())
+        return tuple(one for one, varied in different if _differs(varied, x, marked))
     if data.x.ndim != 4 or len(data) == 0 or not (data.x.is_floating_point() or data.x.dtype == torch.uint8):
         return ()
     x = data.x[:LOOKED_AT]

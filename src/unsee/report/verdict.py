@@ -73,6 +73,7 @@ def verdict(run: Run) -> Verdict:
         _went_back(run),
         _misled(run),
         _goals(goals),
+        _dependence(run),
         _cost(run),
         *(_missed(one) for one in judged if not one.met),
     ]
@@ -121,6 +122,16 @@ def _goals(goals: list[Judged]) -> Sentence:
         start, it = ("; on ", " it") if said else ("Accuracy on ", "")
         said += [start, Symbol(one.name), it, *_moved(one.before, one.after)]
     return (*said, ".") if said else ()
+
+
+def _dependence(run: Run) -> Sentence:
+    """Say how many answers T itself changes, which is how far a model depends on it."""
+    found = run.facts.variations[0] if run.facts and run.facts.variations else None
+    if found is None or found.changed is None:
+        return ()
+    n, (before, after) = found.shift.n, found.changed
+    said = f" changed {before / n:.1%} of the answers before, and {after / n:.1%} after"
+    return ("Putting T on samples of ", Symbol("D_r"), f"{said} (n\u00a0=\u00a0{n:,}).")
 
 
 def _cost(run: Run) -> Sentence:

@@ -18,7 +18,7 @@ from unsee.errors import HostileError, InputError
 from unsee.weights.scanning import shown
 
 DEEPEST = 32
-MOST_VALUES = 500_000
+MOST_VALUES = 300_000
 TYPES = (
     *(torch.float32, torch.float16, torch.bfloat16, torch.float64),
     *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
