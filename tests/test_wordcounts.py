@@ -1,13 +1,13 @@
 import pytest
 import torch
 
+from beyond import signature
 from unsee import networks, remember, sources
 from unsee.answers import accuracy
 from unsee.datasets import Dataset
 from unsee.errors import InputError
 from unsee.memory import Memory
 from unsee.randomness import stream
-from unsee.training import train
 from unsee.wordcounts import WordCounts
 
 
@@ -18,7 +18,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    return train(networks.network(None, data, width=8), data, epochs=12, lr=0.1, batch_size=16).model
+    return networks.network(None, data, width=8)
 
 
 def counts(data):
@@ -52,9 +52,10 @@ def test_texts_are_drawn_with_the_words_of_their_class(data):
     assert torch.equal(there, there.sort(dim=1, descending=True).values)  # no gap in a text
 
 
-def test_a_model_recognises_what_is_drawn(data, model):
-    x, y = counts(data).draw(500, stream(0, "x"))
-    assert accuracy(model, Dataset(x, y, data.classes)) > 0.8
+def test_a_model_recognises_what_is_drawn():
+    four, model, memory = signature()
+    x, y = memory.sketch.draw(500, stream(0, "x"))
+    assert accuracy(model, Dataset(x, y, four.pretraining.classes)) > 0.8
 
 
 def test_a_memory_keeps_it(data, model, tmp_path):

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import random
+import re
 import resource
 import shutil
 import subprocess
@@ -44,7 +45,7 @@ def full(folder: Path) -> Attempt:
                 (place / f"{name}.json").write_bytes(b'"before"')
             answer = measured(lambda: _run(here, place, way, chance, chance.randint(1, writes)))
             assert answer.error == "StoreError", f"{way}: {answer.error} {answer.text}"
-            assert "bytes at " in answer.text or "a folder at " in answer.text, answer.text
+            assert re.search(r"room for [\d,]+ bytes (at|in) ", answer.text), answer.text
             _check_all_whole(place)
             # With room again, the same command goes on; a small disk has none, so that its files are moved.
             away = folder / f"{number}-away"

@@ -176,6 +176,8 @@ class Memory:
         try:
             if memory["definition"] != DEFINITION:
                 raise KeyError
+            # The small ones apart: a part of a file in use keeps all of it in memory.
+            tensors |= {name: t.clone() for name, t in tensors.items() if not name.startswith("fisher/")}
             samples = tensors.pop("samples")
             words = memory.get("sketch")
             taken = WordCounts if words and words.get("of") == "words" else Sketch

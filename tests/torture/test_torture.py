@@ -34,12 +34,13 @@ def test_the_full_figures_are_those_that_are_promised():
 def test_the_documentation_has_the_figures_of_the_committed_results():
     text = (ROOT / "docs" / "reliability.md").read_text()
     told = {name: f"{held} / {n}" for name, held, n in re.findall(r"`([^`]+)` ([\d,?]+) / ([\d,?]+)", text)}
-    found = {}
+    assert told.keys() == {ordeal.name for _, ordeal in ORDEALS}
+    found = dict.fromkeys(told, "? / ?")  # of a family that was not run to its end yet
     for family in run.FAMILIES:
-        for row in read_json(ROOT / "results" / "torture" / f"{family}.json")["ordeals"]:
+        path = ROOT / "results" / "torture" / f"{family}.json"
+        for row in read_json(path)["ordeals"] if path.exists() else ():
             found[row["name"]] = f"{row['held']:,} / {row['n']:,}"
     assert told == found
-    assert found.keys() == {ordeal.name for _, ordeal in ORDEALS}
 
 
 def odd(folder):
