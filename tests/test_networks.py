@@ -110,8 +110,12 @@ def test_bad_files_and_names(tmp_path, data):
         store.write_tensors(tmp_path / "x.safetensors", {}, {"spec": spec, "labels": []})
         with pytest.raises(InputError, match="a network among mlp, resnet"):
             networks.load(tmp_path / "x.safetensors")
-    huge = {"spec": good | {"shape": [1, 4000, 4000]}, "labels": []}
-    store.write_tensors(tmp_path / "x.safetensors", {"2.weight": torch.zeros(4, 4)}, huge)
+    deep = {"spec": good | {"depth": 10**12}, "labels": []}
+    store.write_tensors(tmp_path / "x.safetensors", {"2.weight": torch.zeros(4, 4)}, deep)
+    with pytest.raises(InputError, match="a network among mlp, resnet"):
+        networks.load(tmp_path / "x.safetensors")
+    huge, two = {"spec": good | {"shape": [1, 4000, 4000]}, "labels": []}, torch.zeros(2, 4, 4)
+    store.write_tensors(tmp_path / "x.safetensors", {"2.weight": two[0], "4.weight": two[1]}, huge)
     with pytest.raises(InputError, match="the weights of this network"):
         networks.load(tmp_path / "x.safetensors")
     (tmp_path / "x.pth").write_bytes(b"PK")

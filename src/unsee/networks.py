@@ -244,6 +244,8 @@ def load(path: Path | str, into: nn.Module | None = None) -> nn.Module:
     try:
         spec = dict(about["spec"])
         truncated = spec.pop("truncated", None)
+        if max(spec.get("depth", 0), spec.get("blocks", 0)) > len(tensors):  # each layer has its own
+            raise ValueError
         with torch.device("meta"):  # no memory is taken before the shapes are known to be the file's
             network = NETWORKS[spec["network"]](**_arguments(spec))
             model = network if truncated is None else Truncated(network, int(truncated))

@@ -1,3 +1,4 @@
+import json
 import shutil
 import subprocess
 
@@ -30,9 +31,11 @@ def test_a_process_that_fails_is_said(monkeypatch):
         footprint._in_a_process("remember", "nowhere", 4)
 
 
-def test_the_model_and_its_memory(tmp_path):
+def test_the_model_and_its_memory(tmp_path, capsys):
     size = footprint.make(tmp_path, 6)
     footprint.do("remember", str(tmp_path), "6", "1")
+    most, said = json.loads(capsys.readouterr().out)
+    assert (most > 50e6, said) == (True, None)
     model = networks.load(tmp_path / "model.safetensors")
     memory = Memory.load(tmp_path / "memory.safetensors")
     memory.check(model)

@@ -167,6 +167,7 @@ def test_whatever_else_stands_in_a_file_is_refused_or_harmless():
         (("sets", "D_r"), [[7, 1, 1, 0, 0]], "from 0 to 2"),
         (("sets",), {"D_q": []}, "one of D_r, D_f"),
         (("confusion", "D_r"), [[0, 9, 1, 1]], "from -1 to 2"),
+        (("softmax",), [[0.5, 0.5]], "two shares for each class at softmax"),
         (("softmax", 0), [0.5], "rows of 2 numbers"),
         (("softmax", 0, 0), 1.5, "a number from 0 to 1 at softmax.0.0"),
         (("layers", 0, "moved"), float("nan"), "a number"),

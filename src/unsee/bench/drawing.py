@@ -65,8 +65,8 @@ def growth(result: Result) -> Figure:
     ):
         size = next(iter(rows[0]))
         _line(axes, rows, size, "seconds")
-        axes.set_yscale("log")
         ideal = 0 if limit.most < 1 else 1
+        axes.set(**{"yscale": "log"} if ideal else {"ylim": (0, 1.5 * max(row["seconds"] for row in rows))})
         first = rows[0]
         line = [first["seconds"] * (row[size] / first[size]) ** ideal for row in rows]
         axes.plot([row[size] for row in rows], line, ":", color=LIMIT, label="linear" if ideal else "flat")
@@ -83,7 +83,7 @@ def memory(result: Result) -> Figure:
     rows, points = result.tables.values()
     names = [row["what"] for row in rows]
     bars = peaks.barh(names, [row["less 500 MB"] for row in rows], color=OURS)
-    peaks.bar_label(bars, fmt="%.2f", fontsize=8, padding=2)
+    peaks.bar_label(bars, fmt="%.2f", fontsize=8, label_type="center", color="white")
     for place, limit in enumerate(result.limits[:-1], 1):
         peaks.vlines(limit.most, place - 0.4, place + 0.4, color=LIMIT, linewidth=2)
     peaks.invert_yaxis()

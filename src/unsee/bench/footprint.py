@@ -7,7 +7,6 @@ parameters; its weights and data are drawn, which takes as much room as any othe
 
 import json
 import math
-import os
 import resource
 import subprocess
 import sys
@@ -82,26 +81,21 @@ def _in_a_process(task: str, folder: str, size: int) -> tuple[int, Any]:
     """Return the most bytes that a process took to do a task, and what it said."""
     code = "import sys; from unsee.bench.footprint import do; do(*sys.argv[1:])"
     words = [sys.executable, "-c", code, task, folder, str(size), str(torch.get_num_threads())]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        said = child.stdout.read()
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise subprocess.CalledProcessError(child.returncode, words)
-    # Linux counts kilobytes, macOS bytes.
-    return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024), json.loads(said or "null")
+    found = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True)
+    most, said = json.loads(found.stdout)
+    return most, said
 
 
 def do(task: str, folder: str, size: str, threads: str) -> None:
-    """Do one task, in the process that was started for it."""
+    """Do one task, in the process that was started for it, and say how much that took."""
     torch.set_num_threads(int(threads))
-    tasks: dict[str, Callable[[Path, int], None]] = {
+    tasks: dict[str, Callable[[Path, int], Any]] = {
         "nothing": lambda *_: None,
         "remember": _remember,
         "stream": _stream,
     }
-    tasks.get(task, lambda path, side: _forget(task, path, side))(Path(folder), int(size))
+    said = tasks.get(task, lambda path, side: _forget(task, path, side))(Path(folder), int(size))
+    sys.stdout.write(json.dumps([_most(), said]))
 
 
 def make(folder: Path, side: int) -> int:
@@ -149,11 +143,11 @@ def _forget(task: str, folder: Path, side: int) -> None:
     result.memory.save(out / "memory-after.safetensors")
 
 
-def _stream(_: Path, samples: int) -> None:
+def _stream(_: Path, samples: int) -> list[dict[str, Any]]:
     stream = Stream(samples)
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, subjects.CLASSES))
     remember(model, stream)
-    sys.stdout.write(json.dumps(stream.points))
+    return stream.points
 
 
 class Stream:
@@ -170,6 +164,18 @@ class Stream:
         if i % (self.n // 20) == 0 and i and (not self.points or self.points[-1]["samples"] < i):
             self.points.append({"samples": i, "MB": round(_resident() / 1e6, 2)})
         return torch.full((8, 8), i / self.n), i % subjects.CLASSES
+
+
+def _most() -> int:
+    """Return the most bytes that this process has taken so far.
+
+    The system's own count for a process begins with those of the one that started it.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _resident() -> int:

@@ -6,6 +6,7 @@ in one batch, by the same loop. Training's share of the machine's peak counts it
 
 import copy
 import itertools
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -66,7 +67,8 @@ def _request(subject: Subject, n: int) -> Request:
 
 def _loss(subject: Subject, request: Request, name: str, batch: int, steps: int) -> Loss:
     """Return what `forget` minimises with this recipe, in batches of this size."""
-    recipe, old = RECIPES[name], subject.model
+    # So small a learning rate that a network which has learnt nothing does not diverge.
+    recipe, old = replace(RECIPES[name], lr=1e-9), subject.model
     memory = remember(old, subject.data, sketch=1.0)
     twins = twins_of(request) if recipe.forgetting in PAIRED or recipe.lambda_h else None
     replay = replay_of(old, request, memory.sketch, memory.level()) if recipe.lambda_s else None

@@ -77,6 +77,9 @@ class Facts:
         words.at("format").whole(1, FORMAT)
         classes = tuple(word.text() for word in words.at("classes").each(MOST_CLASSES))
         looks = words.perhaps("looks")
+        softmax = tuple((b.share(), a.share()) for b, a in _rows(words.at("softmax"), 2, len(classes)))
+        if softmax and len(softmax) != len(classes):
+            raise words.at("softmax").refused("two shares for each class")
         return cls(
             classes,
             words.at("model_before").text(),
@@ -84,7 +87,7 @@ class Facts:
             words.at("seed").whole(-(10**15)),
             {name: _shifts_read(part, len(classes)) for name, part in _known(words.at("sets"))},
             {name: _confusion_read(part, len(classes)) for name, part in _known(words.at("confusion"))},
-            tuple((b.share(), a.share()) for b, a in _rows(words.at("softmax"), 2, len(classes))),
+            softmax,
             tuple(
                 Layer(
                     w.at("name").text(),
