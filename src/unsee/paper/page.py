@@ -13,7 +13,7 @@ CHOICES = """\
 | unstated in the paper | here |
 |---|---|
 | batch size | 128 for pretraining and forgetting |
-| epochs of pretraining; its learning rate | 5; SGD 0.01, momentum 0.9 |
+| pretraining: epochs, learning rate | 5; SGD 0.01, momentum 0.9; Fashion-MNIST without T: 4 more at 0.001 |
 | epochs of Pattern A | 10, as in the search of B and C |
 | Fisher over what, in Pattern A | over D; over D_r in rows of their own |
 | Fisher over what, in B and C | over D_r: the memory over D less D_f's share |

@@ -16,7 +16,7 @@ from unsee.evaluation import evaluate, evaluator
 from unsee.forgetting import forget
 from unsee.formulation import FourDatasets
 from unsee.memory import Memory, remember
-from unsee.paper.cells import Cell, Unit
+from unsee.paper.cells import SETTLING, Cell, Unit
 from unsee.paper.rows import Rows
 from unsee.recipe import Recipe
 from unsee.scores import Scores
@@ -74,9 +74,7 @@ def pretrained(
     """Return the unit's network and memory from `work`, or make them: once for each (data, T)."""
     four = FourDatasets.of_class(scale.data(unit.data), 0, unit.transform())
     folder = work / unit.name
-    start = networks.network("mlp", four.pretraining, printed=scale.printed)
-    words = {"epochs": scale.pretraining_epochs, "folder": folder, "progress": progress, "stop": stop}
-    model = train(start, four.pretraining, **words).model
+    model = _trained(unit, four.pretraining, scale, folder, {"progress": progress, "stop": stop})
     networks.save(model, folder / "model.safetensors")
     path = folder / "memory.safetensors"
     memory = Memory.load(path) if path.exists() else None
@@ -84,6 +82,14 @@ def pretrained(
         memory = remember(model, four.pretraining, progress=progress)
         memory.save(path)
     return Pretrained(four, model, memory, networks.identity(model))
+
+
+def _trained(unit: Unit, D: Dataset, scale: Scale, folder: Path, words: dict[str, Any]) -> nn.Module:
+    start = networks.network("mlp", D, printed=scale.printed)
+    model = train(start, D, epochs=scale.pretraining_epochs, folder=folder, **words).model
+    if settling := 0 if scale.quick else SETTLING.get(unit.name, 0):
+        model = train(model, D, epochs=settling, lr=0.001, folder=folder / "settling", **words).model
+    return model
 
 
 def run_cell(cell: Cell, ready: Pretrained, seed: int, scale: Scale, stop: Any = None) -> dict[str, Any]:
@@ -154,10 +160,7 @@ def write_scratch(
     four = FourDatasets.of_class(scale.data(unit.data), 0, unit.transform())
     D_r = four.train.D_r
     assert D_r is not None
-    start, folder = networks.network("mlp", D_r, printed=scale.printed), work / f"{unit.name}-scratch"
-    model = train(
-        start, D_r, epochs=scale.pretraining_epochs, folder=folder, progress=progress, stop=stop
-    ).model
+    model = _trained(unit, D_r, scale, work / f"{unit.name}-scratch", {"progress": progress, "stop": stop})
     store.write_json(path, {"network": networks.identity(model), "scores": brief(evaluate(model, four))})
 
 
