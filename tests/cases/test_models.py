@@ -1,3 +1,4 @@
+import importlib
 import sys
 
 import pytest
@@ -121,6 +122,14 @@ def test_libraries_where_they_are_installed(library, tmp_path):
         pytest.skip(f"{library} is not installed, or not for this torch")
     with pytest.raises(InputError, match="the weights of this network"):
         open_model(tmp_path / "net.pth", f"{library}/resnet18", classes=CLASSES)
+    module = importlib.import_module({"torchvision": "torchvision.models", "timm": "timm"}[library])
+    make = {"torchvision": "get_model", "timm": "create_model"}[library]
+    net = getattr(module, make)("resnet18", num_classes=len(CLASSES)).eval()
+    torch.save({"state_dict": net.state_dict()}, tmp_path / "net.pth")
+    model = open_model(tmp_path / "net.pth", f"{library}/resnet18", classes=CLASSES).model
+    pixels = torch.randint(0, 256, (2, 3, 64, 64)).float()
+    with torch.no_grad():
+        assert torch.allclose(model(pixels), net(pixels / 255), atol=1e-5)
 
 
 @pytest.mark.parametrize(
