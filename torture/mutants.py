@@ -8,7 +8,7 @@ TOKENS = (
     b"\0", b"\xff", b"\0\0\0\0", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\0\0\0\x80",
     b"\xff" * 8, b"\0" * 8, b"PK\1\2", b"PK\3\4", b"PK\5\6", b"{", b"}", b'"', b"[", b"]", b",", b"\n", b"-1",
     b"1e999", b"99999999999999999999", b"NaN", b"../", b"\x1b[2J", "\u202e".encode(), b"\xed\xa0\x80", b"(",
-    b"R", b"c", b"q\0",
+    b"R", b"c", b"q\0", b"!!int ", b"!!float ", b"!!bool ", b"!!timestamp ", b"<<: ",
 )  # fmt: skip
 JUNK: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63), 10**30, 0.5, -0.5, 1e308, 1e-320, "", "x",

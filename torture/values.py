@@ -24,7 +24,7 @@ LABELS: list[Any] = [
     [True] * 6, [0j] * 6, [[0]] * 6, [0] * 5, [0] * 7, [2**40] * 6, [-(2**40)] * 6, [float("nan")] * 6,
 ]  # fmt: skip
 NAMES = [
-    "", " ", "\t", "\u3000", "x" * 81, "x" * 100_000, "a\nb",
+    "", " ", "\t", "\u3000", "x" * 201, "x" * 100_000, "a\nb",
     "a\rb", "a\tb", "a\0b", "\x1b[31m", "a\x7fb", "a\x85b",
     *(f"a{chr(mark)}b" for mark in (0xAD, 0x61C, 0x200B, 0x200E, 0x200F, 0x2028, 0x2029, 0xFEFF, 0xE0041)),
     *(f"a{chr(mark)}b" for mark in (0x202A, 0x202B, 0x202C, 0x202D, 0x202E, 0x2066, 0x2067, 0x2068, 0x2069)),

@@ -187,3 +187,9 @@ def test_weights_without_a_network_ask_for_its_name(pth, net, tmp_path):
     networks.save(net, tmp_path / "ours.safetensors")
     with pytest.raises(InputError, match="no `preprocess` for a file that unsee wrote"):
         open_model(tmp_path / "ours.safetensors", preprocessing={"divide_by": 2.0})
+
+
+@pytest.mark.parametrize(("network", "option"), [("resnet", "blocks"), ("mlp", "depth")])
+def test_more_layers_than_the_file_has_tensors_are_refused_before_they_are_built(pth, network, option):
+    with pytest.raises(InputError, match=f"{option} of [0-9]+ at most"):
+        open_model(pth, network, classes=CLASSES, options={"shape": [1, 8, 8], option: 100_000})

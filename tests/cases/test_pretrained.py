@@ -6,13 +6,14 @@ import torch
 from unsee.answers import answers
 from unsee.cases.pretrained import _check_config, installed, open_folder, said
 from unsee.datasets import Dataset
-from unsee.errors import HostileError, InputError
+from unsee.errors import HostileError, InputError, StoreError
 from unsee.weights import files as weights
 
 CLASSES = ("cat", "dog", "owl")
 
 
-def test_a_hugging_face_folder(tmp_path):
+def vit(folder):
+    """Save a very small transformer for images."""
     transformers = pytest.importorskip("transformers")
     config = transformers.ViTConfig(
         hidden_size=8,
@@ -25,7 +26,12 @@ def test_a_hugging_face_folder(tmp_path):
         label2id={name: i for i, name in enumerate(CLASSES)},
     )
     inner = transformers.ViTForImageClassification(config).eval()
-    inner.save_pretrained(tmp_path / "vit")
+    inner.save_pretrained(folder)
+    return inner
+
+
+def test_a_hugging_face_folder(tmp_path):
+    inner = vit(tmp_path / "vit")
     words = {"rescale_factor": 0.5, "image_mean": [1, 1, 1], "image_std": [2, 2, 2], "size": 8}
     (tmp_path / "vit" / "preprocessor_config.json").write_text(json.dumps(words))
     opened = open_folder(tmp_path / "vit", (), None)
@@ -51,6 +57,44 @@ def test_a_hugging_face_folder(tmp_path):
     (tmp_path / "vit" / "config.json").unlink()
     with pytest.raises(InputError, match="not both"):
         open_folder(tmp_path / "vit", (), None)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"num_hidden_layers": 3000}, "num_hidden_layers of [0-9]+ at most"),
+        ({"intermediate_size": 2_000_000}, "intermediate_size of [0-9,]+ at most"),
+        ({"hidden_size": 16}, "the weights of config.json's network"),
+        ({"id2label": {"5": "cat", "7": "dog", "8": "owl"}}, "id2label for each output"),
+        ({"id2label": {"0": "cat", "1": "d\u202eog", "2": "owl"}}, "a class name"),
+    ],
+)
+def test_a_config_that_lies_is_refused_before_the_network_is_built(tmp_path, words, said):
+    vit(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **words}))
+    with pytest.raises(InputError, match=said):
+        open_folder(tmp_path, (), None)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        '{"size": {"height": 1e400, "width": 8}}',
+        '{"size": -1}',
+        f'{{"size": 1{"0" * 400}}}',
+        '{"size": {"shortest_edge": 32}}',
+        '{"image_mean": [NaN], "image_std": [1]}',
+        '{"image_mean": [1], "image_std": [Infinity]}',
+        '{"image_mean": [1], "image_std": []}',
+        '{"rescale_factor": 0}',
+    ],
+)
+def test_a_preprocessor_that_lies_is_one_sentence(tmp_path, words):
+    vit(tmp_path)
+    (tmp_path / "preprocessor_config.json").write_text(words)
+    with pytest.raises((InputError, StoreError)):
+        open_folder(tmp_path, (), None)
 
 
 @pytest.mark.parametrize(

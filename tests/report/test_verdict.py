@@ -119,7 +119,15 @@ def test_T_fitted_to_pairs_stands_in_for_a_missing_set():
     run = replace(made_run(NAMES), sets=sets(D_r=(85, 84, UP, 0.83)))
     line = "There was no D_r_extra. With T added to D_r, accuracy rose from 0.550 to 0.700 (n = 20)."
     assert line in said(run)
-    assert verdict(run).said == "It worked: 1 of 1 requirement met, 2 not judged"
+    # That D_r was kept says nothing of what was to be forgotten.
+    found = verdict(run)
+    assert found.said == "Whether it worked was not judged: 1 of 1 requirement met, 2 not judged"
+    assert (found.state, found.fell_short) == ("unjudged", False)
+    lost = verdict(replace(run, sets=sets(D_r=(85, 50, UP, 0.83))))
+    assert (lost.state, lost.fell_short) == ("missed", True)
+    part = verdict(replace(run, sets=sets(D_r=(85, 84, UP, 0.83), D_f_clean=(10, 84, UP, 0.83))))
+    assert part.said == "It worked as far as it was judged: 2 of 2 requirements met, 1 not judged"
+    assert (part.state, part.fell_short) == ("open", False)
     assert not [one for one in said(made_run(NAMES)) if "There was no D_r_extra" in one]
 
 

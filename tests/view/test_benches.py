@@ -1,11 +1,14 @@
+import asyncio
 import io
 import json
+import shutil
 
 import pytest
 from PIL import Image
 
 from unsee.view import benches
 from unsee.view.trying import MOST_BYTES
+from view.conftest import serving
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +126,35 @@ def test_only_the_last_few_runs_stay_open(served, path):
     other = f"/run/{served.id('logo')}"
     assert served.ask(f"{path}/bench").status == served.ask(f"{other}/bench").status == 200
     assert len(served.viewer.benches._open) == 2 <= benches.MOST_OPEN
+
+
+def test_the_bench_in_use_stays_open_with_its_uploads(runs, tmp_path):
+    shutil.copytree(runs.parent / "old", tmp_path / "old")
+    shutil.copy(runs.parent / "data.npz", tmp_path)
+    for name in "abc":
+        shutil.copytree(runs / "tiles", tmp_path / "runs" / name)
+    with serving(tmp_path / "runs") as address:
+        path = {name: f"/run/{address.id(name)}" for name in "abc"}
+        key = json.loads(address.post(f"{path['a']}/upload", drawn()).text)["picture"]
+        for name in "bac":
+            assert address.ask(f"{path[name]}/bench").status == 200
+        assert {id for id, _ in address.viewer.benches._open} == {address.id("a"), address.id("c")}
+        assert address.ask(f"{path['a']}/picture/{key}").status == 200
+
+
+def test_pictures_are_not_drawn_where_requests_are_taken(served, path, monkeypatch):
+    real, on_the_loop = benches.png, []
+    monkeypatch.setattr(benches, "png", lambda s: on_the_loop.append(asyncio._get_running_loop()) or real(s))
+    for part in ("T", "picture/s0", "picture/s0/T"):
+        assert served.ask(f"{path}/{part}").status == 200
+    assert on_the_loop == [None, None, None]
+
+
+def test_a_question_looks_at_the_run_alone_and_not_at_the_folder(served, path, monkeypatch):
+    assert served.ask(f"{path}/bench").status == 200
+    monkeypatch.setattr("unsee.view.runs.FRESH", 0.0)
+    monkeypatch.setattr("unsee.view.runs._folders", lambda _: 1 / 0)
+    for part in ("answers", "looks"):
+        assert served.post(f"{path}/{part}", b"picture=s0").status == 200
+    for part in ("", "/report", "/try", "/bench", "/T", "/picture/s0"):
+        assert served.ask(path + part).status == 200

@@ -8,6 +8,7 @@ import pytest
 import unsee.view
 from report.payloads import PAYLOADS
 from unsee.view import pages
+from unsee.view import runs as viewed
 from unsee.view.opening import open_bench
 from unsee.view.runs import Shelf, identity
 from unsee.view.trying import Answered, Bar, Looked, Tries
@@ -114,6 +115,14 @@ def test_sorted_by_anything_it_is_sorted_by_a_column(runs, sort):
 def test_no_runs_yet(tmp_path):
     text = Seen(pages.runs(BASE, str(tmp_path), Shelf(tmp_path).look())).text
     assert "unsee demo" in text
+
+
+def test_that_not_all_was_looked_at_is_said_with_runs_and_without(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(viewed, "MOST_FOLDERS", 3)
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    for folder in (runs, tmp_path):
+        text = Seen(pages.runs(BASE, str(folder), Shelf(folder).look())).text
+        assert "only the first 3 folders are looked into" in text
 
 
 def test_names_do_no_harm_anywhere(runs):

@@ -31,6 +31,37 @@ def test_a_run_may_be_the_folder_itself(runs):
     assert [found.name for found in looked.runs.values()] == ["tiles"]
 
 
+def test_a_run_and_one_within_it_of_the_same_name_are_two(tmp_path):
+    put(tmp_path / "demo")
+    put(tmp_path / "demo" / "demo")
+    shelf = Shelf(tmp_path / "demo")
+    found = shelf.look().runs
+    assert {id: run.folder for id, run in found.items()} == {
+        identity("."): tmp_path / "demo",
+        identity("demo"): tmp_path / "demo" / "demo",
+    }
+
+
+def test_of_a_known_run_only_its_own_file_is_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(viewed, "FRESH", 0.0)
+    put(tmp_path / "a")
+    put(tmp_path / "elsewhere")
+    shelf, walks, real = Shelf(tmp_path), [], viewed._folders
+    monkeypatch.setattr(viewed, "_folders", lambda root: walks.append(root) or real(root))
+    assert shelf.find(identity("a")).run.pattern.name == "B"
+    (tmp_path / "a" / "run.json").write_text(json.dumps(made_words(("cat", "dog"), pattern="C")))
+    assert shelf.find(identity("a")).run.pattern.name == "C"
+    assert [run.name for run in chosen(shelf, [identity("a"), identity("elsewhere")])] == ["a", "elsewhere"]
+    (tmp_path / "a" / "run.json").unlink()
+    assert shelf.find(identity("a")) is None
+    (tmp_path / "a" / "run.json").symlink_to(tmp_path / "elsewhere" / "run.json")
+    assert shelf.find(identity("a")) is None
+    assert len(walks) == 1
+    put(tmp_path / "b")
+    assert shelf.find(identity("b")).name == "b"
+    assert len(walks) == 2
+
+
 def test_what_is_hidden_linked_too_deep_or_no_file_is_not_opened(tmp_path):
     put(tmp_path / "runs" / "good")
     put(tmp_path / "runs" / ".hidden")
@@ -66,7 +97,18 @@ def test_more_runs_than_anyone_reads_are_cut_and_said(tmp_path, monkeypatch):
     for i in range(5):
         put(tmp_path / str(i))
     looked = Shelf(tmp_path).look()
-    assert (len(looked.runs), looked.more) == (3, True)
+    assert (len(looked.runs), looked.more) == (3, "only the first 3 are read")
+
+
+def test_more_folders_than_anyone_looks_into_are_left_out_and_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(viewed, "MOST_FOLDERS", 3)
+    put(tmp_path / "z")
+    put(tmp_path / "a" / "b" / "c")
+    looked = Shelf(tmp_path).look()
+    assert [found.name for found in looked.runs.values()] == ["z"]  # the nearest first
+    assert looked.more == "only the first 3 folders are looked into"
+    monkeypatch.setattr(viewed, "MOST_FOLDERS", 5)
+    assert (len(Shelf(tmp_path).look().runs), Shelf(tmp_path).look().more) == (2, "")
 
 
 def test_a_large_file_is_refused_unread(tmp_path, monkeypatch):
@@ -102,9 +144,8 @@ def test_sorting_and_filtering(tmp_path):
 
 
 def test_what_is_chosen_is_looked_up_and_nothing_else(runs):
-    looked = Shelf(runs).look()
     tiles, logo = identity("tiles"), identity("logo")
-    found = chosen(looked, [logo, "../../etc", tiles, logo, ""])
+    found = chosen(Shelf(runs), [logo, "../../etc", tiles, logo, ""])
     assert [one.name for one in found] == ["logo", "tiles"]
 
 

@@ -139,7 +139,7 @@ class Case(ModelCase):
     floor: float | None = Field(
         None, ge=0, lt=1, description="How much accuracy on D_r may be lost: 0.02 if not given."
     )
-    seed: int = Field(0, ge=0, lt=2**63, description="The seed of all that is drawn.")
+    seed: int = Field(0, ge=0, lt=2**63, strict=True, description="The seed of all that is drawn.")
     save_as: Literal["safetensors", "pth"] = Field(
         "safetensors", description="How the repaired weights are written; keys, types and wrapping stay."
     )
@@ -204,7 +204,7 @@ def inline(text: str, option: str) -> Any:
     """Read an option such as `{width: 16, blocks: 1}`: YAML in one line."""
     try:
         return yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError):
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise UsageError(
             f"words such as {{width: 16}} as {option}", f"{text!r}", "write it like that"
         ) from None
@@ -228,11 +228,14 @@ def written(words: dict[str, Any]) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain YAML: no tags that build objects, no aliases (which grow without end), each key once."""
+    """Plain YAML: no tags, no aliases (which grow without end), nothing merged, each key once."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             raise InputError("a case without YAML aliases (*name)", "one", "write the value out")
+        # PyYAML takes a tag at its word: `!!int ''` ends in an IndexError.
+        if tag := getattr(self.peek_event(), "tag", None):
+            raise InputError("a case without YAML tags (!!name)", f"{tag!a}", "write the value plainly")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -240,6 +243,8 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
                 raise InputError("each key once in the case", f"{key.value!r} twice", "remove one of them")
+            if key.tag == "tag:yaml.org,2002:merge":
+                raise InputError("a case without merged keys (<<)", "one", "write them out")
             if isinstance(key, yaml.ScalarNode):
                 seen.add(key.value)
         return super().construct_mapping(node, deep)

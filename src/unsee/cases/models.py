@@ -4,6 +4,7 @@ The network is one of this package, of torchvision or timm where they are instal
 or what a factory `package.module:function` returns, which is code and is only called if that is allowed.
 """
 
+import contextlib
 import copy
 import difflib
 import importlib
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from unsee import networks
@@ -43,7 +45,12 @@ def open_model(
         return _of_ours(path, classes, preprocessing)
     build = _builder(network, allow_code)
     read = weights.read(path)
-    inner = _built(build, network, dict(options or {}), len(classes))
+    options = dict(options or {})
+    if network in networks.NETWORKS:
+        _check_depth(options, read, path)
+    # Of ours, no memory is taken before the shapes are known to be the file's.
+    with torch.device("meta") if network in networks.NETWORKS else contextlib.nullcontext():
+        inner = _built(build, network, options, len(classes))
     found = weights.named_by(read, inner.state_dict().keys())
     filled(inner, found, path)
     model = Prepared(inner, Preprocessing(**(preprocessing or {})), classes).eval()
@@ -85,7 +92,16 @@ def filled(model: nn.Module, found: Weights, path: Path | str) -> None:
     if wrong:
         do = "check the network's name, its options and the number of classes"
         raise InputError(f"in {path} the weights of this network", "; ".join(wrong), do)
-    model.load_state_dict({name: found.tensors[name].to(value.dtype) for name, value in wanted.items()})
+    own = {name: found.tensors[name].to(value.dtype, copy=True) for name, value in wanted.items()}
+    model.load_state_dict(own, assign=True)
+
+
+def _check_depth(options: Mapping[str, Any], read: Weights, path: Path) -> None:
+    """Refuse more layers than the file has tensors: each has one of its own."""
+    for name in ("depth", "blocks"):
+        if isinstance(given := options.get(name), int | float) and given > len(read.tensors):
+            most = f"{name} of {len(read.tensors)} at most, the tensors in {path}"
+            raise InputError(most, f"{given}", "check the options")
 
 
 def _builder(network: str, allow_code: bool) -> Callable[..., nn.Module]:
@@ -132,7 +148,10 @@ def _plain(library: str, name: str, options: Mapping[str, Any]) -> None:
 
 
 def _torchvision(name: str) -> Callable[..., nn.Module]:
-    get = getattr(installed("torchvision.models", "torchvision"), "get_model")  # noqa: B009
+    models = installed("torchvision.models", "torchvision")
+    if name not in models.list_models(module=models):  # the others, of detection and so on, fetch a backbone
+        raise InputError("a classifier of torchvision", f"{name!a}", "choose one of its list_models()")
+    get = getattr(models, "get_model")  # noqa: B009
     return lambda classes, **options: get(name, weights=None, num_classes=classes, **options)
 
 

@@ -1,6 +1,7 @@
 """A model of one's own, ready: how pixels reach it, and how its weights go back to where they came from."""
 
 import copy
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unsee import networks
+from unsee.data.pictures import check_size
 from unsee.errors import InputError
 from unsee.weights import files as weights
 from unsee.weights.files import Weights
@@ -30,12 +32,15 @@ class Preprocessing:
     std: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
-        if not self.divide_by > 0 or not all(s > 0 for s in self.std):
+        if not all(0 < value < math.inf for value in (self.divide_by, *self.std)):
             found = f"{self.divide_by} and {', '.join(map(str, self.std))}"
             raise InputError("divide_by and std above 0", found, "mend the preprocessing")
-        if len(self.mean) != len(self.std):
+        if len(self.mean) != len(self.std) or not self.mean:
             found = f"{len(self.mean)} and {len(self.std)}"
             raise InputError("as many means as deviations in the preprocessing", found, "give both alike")
+        if not all(map(math.isfinite, self.mean)):
+            raise InputError("finite means in the preprocessing", f"{self.mean}", "mend the preprocessing")
+        check_size(self.size)
 
 
 class Prepared(nn.Module):

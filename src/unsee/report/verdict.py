@@ -31,15 +31,24 @@ class Verdict:
     sentences: tuple[Sentence, ...]
     unchanged: bool = False
     """Whether the old model was kept, because nothing that was tried held the floor."""
+    aimed: bool = True
+    """Whether an arrow was judged that the forgetting is about, which D_r's is not."""
+
+    @property
+    def fell_short(self) -> bool:
+        """Whether an arrow that was judged is not met."""
+        return self.unchanged or self.met < self.judged
 
     @property
     def state(self) -> str:
-        """One word for it: met, partly, missed or unjudged."""
+        """One word for it: met, open (met as far as judged), partly, missed or unjudged."""
         if self.unchanged:
             return "missed"
-        if not self.judged:
-            return "unjudged"
-        return "met" if self.met == self.judged else "partly" if self.met else "missed"
+        if not self.judged or not self.aimed:
+            return "unjudged" if self.met == self.judged else "missed"
+        if self.met < self.judged:
+            return "partly" if self.met else "missed"
+        return "met" if self.judged == self.arrows else "open"
 
     @property
     def said(self) -> str:
@@ -49,8 +58,14 @@ class Verdict:
         if not self.judged:
             return "Not judged"
         rest = f", {self.arrows - self.judged} not judged" if self.arrows > self.judged else ""
-        start = {"met": "It worked", "partly": "It worked in part", "missed": "It did not work"}[self.state]
         asked = "requirement" if self.judged == 1 else "requirements"
+        start = {
+            "met": "It worked",
+            "open": "It worked as far as it was judged",
+            "partly": "It worked in part",
+            "missed": "It did not work" if self.aimed else "Whether it worked was not judged",
+            "unjudged": "Whether it worked was not judged",
+        }[self.state]
         return f"{start}: {self.met} of {self.judged} {asked} met{rest}"
 
 
@@ -79,7 +94,8 @@ def verdict(run: Run) -> Verdict:
     ]
     sentences += [_paid(run), _fitted(run), _varied(run), _unjudged(run)]
     said = tuple(one for one in sentences if one)
-    return Verdict(met, len(judged), arrows, _asked(run), said, run.back_to == 0)
+    aimed = any(one.met is not None for one in goals)
+    return Verdict(met, len(judged), arrows, _asked(run), said, run.back_to == 0, aimed)
 
 
 def subject(run: Run) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -10,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
+from torch import Tensor
 
 from unsee.errors import InputError, UnseeError
 from unsee.report.examples import shades
@@ -26,7 +28,11 @@ MOST_WORDS = 2000  # bytes of a question
 
 
 class Benches:
-    """What can be asked of a run's models. Only the thread of the turns opens them and lets them answer."""
+    """What can be asked of a run's models. Only the thread of the turns opens them and lets them answer.
+
+    Pictures, with T on them or without, are drawn in any thread but the one that takes the requests: they do
+    not wait for the models.
+    """
 
     def __init__(self, base: str, found: Callable[[Request], Found]) -> None:
         self.base, self.found = base, found
@@ -64,18 +70,15 @@ class Benches:
 
     async def _T(self, request: Request) -> Response:
         _, tries = await self._tries(request)
-        if tries.bench.sprite is None:
+        sprite = tries.bench.sprite
+        if sprite is None:
             raise HTTPException(404)
-        return _image(png(tries.bench.sprite.rgba()))
+        return await run_in_threadpool(lambda: _image(sprite.rgba()))
 
     async def _picture(self, request: Request) -> Response:
         _, tries = await self._tries(request)
-        picture = tries.pictures().get(request.path_params["key"])
         with_T = request.url.path.endswith("/T")
-        if picture is None or (with_T and tries.bench.T is None):
-            raise HTTPException(404)
-        data = put(tries.bench, picture, Place.own(tries.bench)) if with_T else picture.data
-        return _image(png(shades(data)[0]))
+        return await run_in_threadpool(_drawn, tries, request.path_params["key"], with_T)
 
     async def _upload(self, request: Request) -> Response:
         try:
@@ -102,16 +105,22 @@ class Benches:
     async def _tries(self, request: Request) -> tuple[Found, Tries]:
         """Return a run and its bench, opened if it was not."""
         found = await run_in_threadpool(self.found, request)
-        tries = self._open.get((found.id, found.date))
-        return found, tries or await self.turns.take(OPENING, self._opened, found)
+        key = (found.id, found.date)
+        tries = self._open.get(key)
+        if tries is None:
+            return found, await self.turns.take(OPENING, self._opened, found)
+        with suppress(KeyError):  # the turns may just have closed it
+            self._open.move_to_end(key)
+        return found, tries
 
     def _opened(self, found: Found) -> Tries:
+        """Open a bench; the one that was not used for the longest time makes room."""
         key = (found.id, found.date)
-        if key not in self._open:
-            self._open[key] = Tries(open_bench(found))
+        tries = self._open.pop(key, None) or Tries(open_bench(found))
+        self._open[key] = tries
         while len(self._open) > MOST_OPEN:
             self._open.popitem(last=False)
-        return self._open[key]
+        return tries
 
 
 async def _asked(request: Request, tries: Tries) -> tuple[Any, Place | None]:
@@ -129,5 +138,13 @@ async def _asked(request: Request, tries: Tries) -> tuple[Any, Place | None]:
     return picture, Place(int(row), int(column))
 
 
-def _image(data: bytes) -> Response:
-    return Response(data, media_type="image/png")
+def _drawn(tries: Tries, key: str, with_T: bool) -> Response:
+    picture = tries.pictures().get(key)
+    if picture is None or (with_T and tries.bench.T is None):
+        raise HTTPException(404)
+    data = put(tries.bench, picture, Place.own(tries.bench)) if with_T else picture.data
+    return _image(shades(data)[0])
+
+
+def _image(shown: Tensor) -> Response:
+    return Response(png(shown), media_type="image/png")

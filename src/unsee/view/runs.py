@@ -16,7 +16,7 @@ from unsee.report.run import LARGEST, Run, read_words
 from unsee.report.verdict import Verdict, verdict
 
 DEEPEST = 6  # folders below the one that is served
-MOST_RUNS = 2000
+MOST_RUNS, MOST_FOLDERS = 2000, 5000
 FRESH = 2.0  # seconds for which a look need not be repeated
 COLUMNS = ("name", "outcome", "pattern", "recipe", *SETS, "date")
 
@@ -62,8 +62,8 @@ class Looked:
 
     runs: dict[str, Found]
     unread: tuple[tuple[str, str], ...]
-    more: bool = False
-    """Whether there are more than are shown."""
+    more: str = ""
+    """Why there may be more than are shown."""
 
 
 @dataclass(eq=False)
@@ -78,12 +78,15 @@ class Shelf:
         """Return what lies in the folder now."""
         if self._last and time.monotonic() - self._last[0] < FRESH:
             return self._last[1]
-        runs, unread, more = {}, [], False
-        for folder in _folders(self.folder):
-            if len(runs) + len(unread) >= MOST_RUNS:
-                more = True
+        runs, unread, more = {}, [], ""
+        for visited, (folder, run) in enumerate(_folders(self.folder)):
+            if visited >= MOST_FOLDERS:
+                more = f"only the first {MOST_FOLDERS:,} folders are looked into"
                 break
-            found = self._found(folder)
+            if len(runs) + len(unread) >= MOST_RUNS:
+                more = f"only the first {MOST_RUNS:,} are read"
+                break
+            found = self._found(folder) if run else None
             if isinstance(found, Found):
                 runs[found.id] = found
             elif found:
@@ -92,11 +95,19 @@ class Shelf:
         self._last = time.monotonic(), looked
         return looked
 
+    def find(self, id: str) -> Found | None:
+        """Return a run as it is now; once it is known, only its own file is looked at."""
+        known = self._last[1].runs.get(id) if self._last else None
+        if known is None:
+            return self.look().runs.get(id)
+        found = self._found(known.folder)
+        return found if isinstance(found, Found) else None
+
     def _found(self, folder: Path) -> Found | str | None:
         """Return a folder's run, why it cannot be read, or None where it is no run of forgetting."""
         file = folder / "run.json"
         try:
-            state = file.stat()
+            state = file.lstat()
         except OSError as error:
             return f"{error.strerror}."
         if not stat.S_ISREG(state.st_mode):
@@ -119,20 +130,24 @@ class Shelf:
         except UnseeError as error:
             return str(error)
         kept = {key: words.get(key) for key in ("inputs", "model", "origin")}
-        return Found(identity(name), name, folder, run, verdict(run), state.st_mtime, kept)
+        id = identity(self._inner(folder))
+        return Found(id, name, folder, run, verdict(run), state.st_mtime, kept)
 
     def _name(self, folder: Path) -> str:
-        inner = folder.relative_to(self.folder).as_posix()
+        inner = self._inner(folder)
         return self.folder.resolve().name if inner == "." else inner
 
+    def _inner(self, folder: Path) -> str:
+        return folder.relative_to(self.folder).as_posix()
 
-def identity(name: str) -> str:
-    """Return the id by which addresses speak of a run: it says nothing of where that lies.
+
+def identity(inner: str) -> str:
+    """Return the id by which addresses speak of the run at a path within the folder: it does not tell it.
 
     >>> identity("demo")
     '2a97516c354b68848cdb'
     """
-    return hashlib.sha256(os.fsencode(name)).hexdigest()[:20]
+    return hashlib.sha256(os.fsencode(inner)).hexdigest()[:20]
 
 
 def arranged(looked: Looked, sort: str, *, down: bool, words: str) -> list[Found]:
@@ -145,18 +160,28 @@ def arranged(looked: Looked, sort: str, *, down: bool, words: str) -> list[Found
     return known + [found for found in shown if found.value(sort) is None]
 
 
-def chosen(looked: Looked, ids: Sequence[str]) -> list[Found]:
+def chosen(shelf: Shelf, ids: Sequence[str]) -> list[Found]:
     """Return the runs of these ids, each once, in their order; unknown ids are left out."""
-    return [looked.runs[id] for id in dict.fromkeys(ids) if id in looked.runs]
+    return [found for id in dict.fromkeys(ids) if (found := shelf.find(id))]
 
 
-def _folders(root: Path) -> Iterator[Path]:
-    """Yield the folders with a run.json, this one included; no link is followed, nothing hidden opened."""
-    for place, folders, files in os.walk(root, followlinks=False):
-        deep = len(Path(place).relative_to(root).parts)
-        folders[:] = sorted(name for name in folders if not name.startswith(".")) if deep < DEEPEST else []
-        if "run.json" in files and not (Path(place) / "run.json").is_symlink():
-            yield Path(place)
+def _folders(root: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield all folders, this one and the nearest first, and whether each has a run.json.
+
+    No link is followed, nothing hidden opened.
+    """
+    level = [root]
+    for _ in range(DEEPEST + 1):
+        below: list[Path] = []
+        for folder in level:
+            try:
+                entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            except OSError:
+                entries = []
+            yield folder, any(entry.name == "run.json" and not entry.is_symlink() for entry in entries)
+            inner = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+            below += [folder / name for name in inner if not name.startswith(".")]
+        level = below
 
 
 def _forgets(words: Any) -> bool:

@@ -56,7 +56,7 @@ class Viewer:
 
     def found(self, request: Request) -> Found:
         """Return the run that an address speaks of: looked up, never joined to a path."""
-        run = self.shelf.look().runs.get(request.path_params["id"])
+        run = self.shelf.find(request.path_params["id"])
         if run is None:
             raise HTTPException(404)
         return run
@@ -99,7 +99,7 @@ class Viewer:
         ids = request.query_params.getlist("run")
         if len(ids) > MOST_COMPARED:
             raise UsageError(f"at most {MOST_COMPARED} runs side by side", f"{len(ids)}", "choose fewer")
-        runs = chosen(self.shelf.look(), ids)
+        runs = chosen(self.shelf, ids)
         if len(runs) < 2:
             raise UsageError("two runs or more to compare", f"{len(runs)}", "choose them in the table")
         return runs
