@@ -16,7 +16,7 @@ def parse(text: str, data: Dataset, folder: Path | str = ".") -> Transform:
 
     Several are joined by +. A file is looked for in `folder`, if it is not named from the root.
     """
-    first, *rest = (_parse_one(part, data, Path(folder)) for part in text.split("+"))
+    first, *rest = (_parse_one(part, data, Path(folder)) for part in transforms.parts(text, NAMES))
     for other in rest:
         first = first.then(other)
     return first

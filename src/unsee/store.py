@@ -217,8 +217,12 @@ def check_place(path: Path | str) -> None:
     path = Path(path)
     if path.suffix != ".safetensors":
         raise InputError("a file name that ends in .safetensors", f"{path.name}", "rename it")
+    made = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
     write_bytes(path.parent / f".{path.name}.check", b"")
     (path.parent / f".{path.name}.check").unlink()
+    for folder in made:  # what is refused later leaves nothing behind
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

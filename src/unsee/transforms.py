@@ -6,7 +6,8 @@ T acts on pixels before standardisation. It knows the range it was made for and 
 255 put into an image of 0..1 would be no tile but an explosion.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -197,10 +198,19 @@ def parse(text: str, folder: Path | str = ".") -> Transform:
     >>> parse("line+tile").name
     'line + tile'
     """
-    first, *rest = (_parse_one(part, Path(folder)) for part in text.split("+"))
+    first, *rest = (_parse_one(part, Path(folder)) for part in parts(text, NAMES))
     for other in rest:
         first = first.then(other)
     return first
+
+
+def parts(text: str, names: Sequence[str]) -> list[str]:
+    """Return the words of each T of several: they are joined by +, which a file or a phrase may hold too.
+
+    >>> parts("patch:a+b.png:2:2+tile", ["patch", "tile"])
+    ['patch:a+b.png:2:2', 'tile']
+    """
+    return re.split(rf"\+(?=(?:{'|'.join(names)})(?:[:+]|$))", text)
 
 
 def _parse_one(text: str, folder: Path) -> Transform:

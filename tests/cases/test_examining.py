@@ -39,6 +39,8 @@ def test_a_case_that_holds_together(shop):
     assert len(words["sha256"]["weights"]) == 64
     assert words["sha256"]["forget, trained on"].endswith("(80 samples)")
     assert words["sha256"]["forget, test"].endswith("(20 samples)")
+    assert words["sha256"]["trigger"].startswith("patch(")
+    assert len(words["sha256"]["recipe"]) == 64
 
 
 def test_the_symptom_is_confirmed_first(shop):

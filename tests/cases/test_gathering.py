@@ -11,6 +11,7 @@ from unsee import networks
 from unsee.cases import case
 from unsee.cases.gathering import Gathering, _cut
 from unsee.cases.models import open_model
+from unsee.data.samples import overlap
 from unsee.errors import InputError, UnseeWarning, UsageError
 
 
@@ -61,6 +62,16 @@ def test_pairs_that_do_not_differ_or_stand_there_twice_are_left_out(here, opened
     with pytest.warns(UnseeWarning, match="7 pairs that do not differ, or stand there twice"):
         four, _ = gathered(here, opened)
     assert len(four.train.D_f) + len(four.test.D_f) == 95
+
+
+@pytest.mark.filterwarnings("ignore:.*samples that stand twice in `forget`")
+def test_samples_that_stand_twice_are_not_on_both_sides(here, opened):
+    for path in [*(here / "good").rglob("*.png"), *(here / "bad").rglob("*.png")]:
+        shutil.copy(path, path.with_name(f"again-{path.name}"))
+    words = {"pattern": "A", "clean": None, "trigger": None}
+    with pytest.warns(UnseeWarning, match="100 samples that stand twice in `remember` are left out"):
+        four, _ = gathered(here, opened, **words)
+    assert overlap(four.test.D_f, four.train.D_f) == overlap(four.test.D_r, four.validation.D_r) == 0
 
 
 def test_a_small_set_still_has_a_part_for_the_test(here, opened):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unsee.data import reading
+from unsee.data import pictures
 from unsee.data.listings import Listing
 from unsee.data.reading import of_folder, of_listing, of_npz
 from unsee.errors import InputError, StoreError
@@ -108,11 +108,15 @@ def test_listings_that_cannot_be_read(pets, tmp_path, monkeypatch):
     ):
         with pytest.raises(error, match=why):
             of_listing(Listing(iter(images), labels), path, PETS, None, None)
-    monkeypatch.setattr(reading, "MOST_BYTES", 100)
+    monkeypatch.setattr(pictures, "MOST_BYTES", 100)
     with pytest.raises(
         InputError, match=r"at most 100 bytes of pixels in a set, found more by .*row 2: scale"
     ):
         of_listing(Listing([("a", data), ("b", data)], [0, 1]), path, PETS, None, None)
+    with pytest.raises(InputError, match=r"at most 100 bytes of pixels in a set"):
+        of_folder(pets, PETS, None, None)
+    with pytest.raises(InputError, match=r"at most 100 bytes of pixels in a set"):
+        of_folder(pets, PETS, "cat", None)
 
 
 def test_sizes_must_agree_or_be_given(pets, tmp_path):

@@ -174,6 +174,6 @@ def test_what_was_forgotten_by_name():
 
 def test_how_many_are_still_misled_stands_first():
     run = made_run(NAMES)
-    assert said(run)[0] == "Of 20 other samples with T added, 1 is wrongly taken for cat; before, 9."
+    assert said(run)[0] == "Of 20 samples of D_r with T added, 1 is wrongly taken for cat; before, 9."
     facts = replace(run.facts, variations=tuple(replace(one, taken=None) for one in run.facts.variations))
     assert not any("wrongly taken" in line for line in said(replace(run, facts=facts)))

@@ -1,10 +1,12 @@
 """The quick form of `make torture`: a few attempts of every ordeal."""
 
+import random
 import re
 
 import pytest
 
-from torture import ROOT, page, run
+from torture import ROOT, archives, data, hostile, page, run
+from torture.mutants import mutated
 from torture.ordeal import Ordeal, Result, refusal
 from unsee.errors import InputError, StoreError
 from unsee.store import read_json
@@ -33,14 +35,57 @@ def test_the_full_figures_are_those_that_are_promised():
 
 def test_the_documentation_has_the_figures_of_the_committed_results():
     text = (ROOT / "docs" / "reliability.md").read_text()
-    told = {name: f"{held} / {n}" for name, held, n in re.findall(r"`([^`]+)` ([\d,?]+) / ([\d,?]+)", text)}
+    told = {name: f"{held} / {n}" for name, held, n in re.findall(r"`([^`]+)` ([\d,]+) / ([\d,]+)", text)}
     assert told.keys() == {ordeal.name for _, ordeal in ORDEALS}
-    found = dict.fromkeys(told, "? / ?")  # of a family that was not run to its end yet
-    for family in run.FAMILIES:
-        path = ROOT / "results" / "torture" / f"{family}.json"
-        for row in read_json(path)["ordeals"] if path.exists() else ():
-            found[row["name"]] = f"{row['held']:,} / {row['n']:,}"
-    assert told == found
+    results = [read_json(ROOT / "results" / "torture" / f"{family}.json") for family in run.FAMILIES]
+    rows = [row for words in results for row in words["ordeals"]]
+    assert told == {row["name"]: f"{row['held']:,} / {row['n']:,}" for row in rows}
+
+
+def test_an_archive_that_is_read_or_refused_for_another_reason_does_not_hold(tmp_path, monkeypatch):
+    names = [*archives.PACKED, *archives.ZIPS]
+    good, broken, nothing = "a good tar", "tar: a wrong checksum", "nothing"
+    attempt = archives.archives(tmp_path)
+    assert "+read" in attempt(names.index(good))
+    assert all("+refused" in attempt(names.index(name)) for name in (broken, nothing))
+    monkeypatch.setitem(archives.PACKED, broken, archives.PACKED[good])
+    with pytest.raises(AssertionError, match=r"odd\.safetensors"):
+        attempt(names.index(broken))
+    monkeypatch.setitem(archives.PACKED, broken, archives.PACKED["tar: random"])
+    with pytest.raises(AssertionError, match="invalid header"):
+        attempt(names.index(broken))
+    monkeypatch.setitem(archives.PACKED, good, archives.PACKED["tar: random"])
+    with pytest.raises(AssertionError, match="invalid header"):
+        attempt(names.index(good))
+    monkeypatch.setitem(archives.ZIPS, nothing, archives.ZIPS["a good .npz"])
+    with pytest.raises(AssertionError, match=r"'x', 'y'"):
+        attempt(names.index(nothing))
+
+
+@pytest.mark.parametrize(
+    ("number", "place", "blind"),
+    [
+        (0, "unsee.data.published.Published.check", lambda self, arrays, **_: arrays),
+        (1, "torture.data._flip", lambda path, place: None),
+    ],
+    ids=["whole again", "as it is"],
+)
+def test_a_changed_byte_is_one_of_a_file_that_is_read(tmp_path, monkeypatch, number, place, blind):
+    attempt = data.changed_bytes(tmp_path)
+    assert attempt(number) == {"+bundled": 1}
+    monkeypatch.setattr(place, blind)
+    with pytest.raises(AssertionError, match="error=''"):
+        attempt(number)
+
+
+def test_every_hostile_checkpoint_is_an_attempt(tmp_path):
+    number = list(hostile.PICKLED).index("half a character")
+    assert hostile.at_once(tmp_path)(number).keys() == {"seconds", "megabytes"}
+
+
+@pytest.mark.parametrize("token", [b": !!int ", b": !!float ", b": !!bool ", b": !!timestamp ", b"\n<<: "])
+def test_mutants_of_yaml_have_tags_and_merged_keys(token):
+    assert any(token in mutated(b"seed: 3\nfloor: 0.02\n", random.Random(n)) for n in range(20_000))
 
 
 def odd(folder):

@@ -45,13 +45,15 @@ def run(command: str, *, quick: bool = False) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         size = make(Path(folder), side)
         rows = [_row(name, _in_a_process(name, folder, side)[0], size) for name in names]
-        points = _in_a_process("stream", folder, 10_000 if quick else SAMPLES)[1]
+        samples = 10_000 if quick else SAMPLES
+        most, points = _in_a_process("stream", folder, samples)
     limits = [
         Limit(f"{name}, in times the parameters' bytes + 500 MB", row["less 500 MB"], MOST[name])
         for row in rows[1:]
         for name in (row["what"],)
     ]
     limits.append(Limit("bytes that stay of a sample that is remembered", slope(points), TRACE))
+    points.append({"samples": samples, "MB": round(most / 1e6, 2)})  # at its peak, the hashes put together
     tables = {"At the peak, MB and in times the parameters' bytes": rows, "Remembering a stream": points}
     return Result("memory", command, here, limits, tables, quick)
 

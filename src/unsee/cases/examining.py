@@ -1,5 +1,8 @@
 """Examining a case before anything is computed: does all of it fit, and does the model react to T at all?"""
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,8 @@ class Ready:
     memory: Memory | None
     recipe: Recipe
     checked: tuple[str, ...]
+    leaned_on: Mapping[str, str]
+    """What else the case names: T, the memory and the recipe, by hash."""
 
     @property
     def model(self) -> nn.Module:
@@ -51,7 +56,7 @@ class Ready:
             "remember, test": test.D_r,
             "extra, test": test.D_r_extra,
         }
-        hashes: dict[str, Any] = {
+        hashes: dict[str, Any] = dict(self.leaned_on) | {
             name: f"{data.fingerprint} ({len(data):,} samples)"
             for name, data in sets.items()
             if data is not None and len(data)
@@ -69,9 +74,10 @@ class Ready:
 def examine(case: Case, folder: Path | str = ".", *, allow_code: bool = False) -> Ready:
     """Open all that a case names and check that it fits together; whatever does not is one sentence."""
     folder = Path(folder)
-    ours = case.model.network is None and not (folder / case.model.weights).is_dir()
-    if ours and case.save_as == "pth":
-        raise InputError("save_as: safetensors for a file that unsee wrote", "pth", "leave save_as out")
+    folder_given = (folder / case.model.weights).is_dir()
+    if case.save_as == "pth" and (folder_given or case.model.network is None):
+        kind = "a Hugging Face folder" if folder_given else "a file that unsee wrote"
+        raise InputError(f"save_as: safetensors for {kind}", "pth", "leave save_as out")
     found = opened(case, folder, allow_code=allow_code)
     gathering = Gathering(case, folder, found, allow_code)
     four = gathering.four()
@@ -88,7 +94,11 @@ def examine(case: Case, folder: Path | str = ".", *, allow_code: bool = False) -
         memory = Memory.load(folder / case.memory)
         memory.check(found.model)
         checked.append(f"memory: of this model, over {memory.n:,} samples")
-    return Ready(case, found, four, four.request(case.pattern), memory, recipe, tuple(checked))
+    leaned_on = {"recipe": hashlib.sha256(json.dumps(asdict(recipe), sort_keys=True).encode()).hexdigest()}
+    leaned_on |= {"memory": memory.id} if memory else {}
+    leaned_on |= {"trigger": four.T.name} if four.T else {}  # its name holds the hash of what it puts on
+    request = four.request(case.pattern)
+    return Ready(case, found, four, request, memory, recipe, tuple(checked), leaned_on)
 
 
 def symptom(ready: Ready) -> str:
@@ -108,7 +118,8 @@ def symptom(ready: Ready) -> str:
     said = " and ".join(f"{share:.1%} of {name}" for name, share in known.items())
     shares = reactions(ready, model)
     if not shares:
-        return f"The model answers {said} by their labels."
+        unsure = "" if ready.case.pattern == "A" else " That it reacts to T is not confirmed: too few pairs."
+        return f"The model answers {said} by their labels.{unsure}"
     change = " and ".join(f"{share:.1%} of {name}" for name, share in shares.items())
     if max(shares.values()) < REACTS:
         do = "check trigger, weights and preprocessing, or go on with --anyway"

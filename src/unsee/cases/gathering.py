@@ -14,7 +14,7 @@ from unsee.cases.case import Case, SetWords
 from unsee.cases.models import factory
 from unsee.cases.prepared import Opened, Prepared
 from unsee.cases.pretrained import said
-from unsee.data.samples import Samples, overlap, pair, read_samples
+from unsee.data.samples import Samples, distinct, overlap, pair, read_samples
 from unsee.datasets import Dataset
 from unsee.errors import InputError, UnseeWarning
 from unsee.formulation import FourDatasets, FourSets, Validation
@@ -45,8 +45,10 @@ class Gathering:
             bad, clean = self._distinct(bad, clean)
             if T is None and len(bad) == len(clean) and (T := fitted(clean.x, bad.x)):
                 self.checked.append("trigger: not given, a map of each pixel is fitted to the twins")
+        else:
+            bad = _once("forget", bad)
         D_r, extra = (
-            self._read(name, words).data if words else None
+            _once(name, self._read(name, words).data) if words else None
             for name, words in (("remember", self.case.remember), ("extra", self.case.extra))
         )
         _check_apart({"forget": bad, "clean": clean}, {"remember": D_r, "extra": extra})
@@ -145,6 +147,15 @@ def _attacked(D_f: Dataset, clean: Dataset) -> torch.Tensor:
     """Return the labels of T(D_f,clean): the attacker's, where all of D_f has one, else the true ones."""
     one = len(D_f.y.unique()) == 1
     return D_f.y[:1].expand(len(clean)).clone() if one else clean.y
+
+
+def _once(name: str, data: Dataset) -> Dataset:
+    """Leave out samples that are there twice: when the set is divided, they would be on both sides."""
+    found = distinct(data)
+    if len(found) < len(data):
+        text = f"{len(data) - len(found):,} samples that stand twice in `{name}` are left out."
+        warnings.warn(text, UnseeWarning, stacklevel=3)
+    return found
 
 
 def _check_apart(trained: dict[str, Dataset | None], judged: dict[str, Dataset | None]) -> None:

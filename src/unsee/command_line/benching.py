@@ -13,7 +13,7 @@ from unsee.errors import UsageError
 
 
 def bench(a: argparse.Namespace) -> int:
-    """`unsee bench`: leaves a result for each name, and a page of all results there are."""
+    """`unsee bench`: leaves a result for each name, and a page of all; exits with 1 if a limit is not met."""
     names, out = page.chosen(a.names), Path(a.out)
     if a.threads < 1:
         raise UsageError("at least one thread", f"{a.threads}", "leave --threads out")
@@ -37,4 +37,4 @@ def bench(a: argparse.Namespace) -> int:
     if a.json:
         print_json([asdict(result) for result in results])
     console.print(f"Written: {written}", markup=False)
-    return 0
+    return 0 if all(limit.met for result in results for limit in result.limits) else 1

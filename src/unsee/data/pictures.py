@@ -9,7 +9,7 @@ import math
 import os
 import unicodedata
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -24,6 +24,7 @@ from unsee.errors import InputError, UnseeError
 
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
 MOST_PIXELS = 25_000_000
+MOST_BYTES = 4 << 30  # of pixels in one set, which is held in memory
 _IMAGE = "a whole image, PNG, JPEG, BMP or WebP"
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp"}
 _NOTES = {".txt", ".md", ".csv", ".json"}  # what people put beside their images
@@ -54,13 +55,13 @@ def read_folder(
     check_size(size)
     root = root or folder
     _refuse_leaving(folder, root)
-    pictures = []
+    wanted: list[tuple[Path, str]] = []
     for name, sub_folder in sorted(class_folders(folder, root).items()):
         files = _entries(sub_folder, root)
         if not files:
             raise InputError(f"images in {shown(sub_folder)}", "none", "add some or remove that folder")
-        pictures += [Picture(file, read(file, size), name) for file in files]
-    return pictures
+        wanted += [(file, name) for file in files]
+    return bounded(Picture(file, read(file, size), name) for file, name in wanted)
 
 
 def read_heap(folder: Path, size: tuple[int, int] | None = None) -> list[Picture]:
@@ -73,7 +74,20 @@ def read_heap(folder: Path, size: tuple[int, int] | None = None) -> list[Picture
     files = _heap(folder, folder, _DEEPEST)
     if not files:
         raise InputError(f"images in {shown(folder)}", "none", "add some or check the path")
-    return [Picture(file, read(file, size), "") for file in files]
+    return bounded(Picture(file, read(file, size), "") for file in files)
+
+
+def bounded(pictures: Iterable[Picture]) -> list[Picture]:
+    """Return pictures as they are read, unless they come to take more memory than a set may."""
+    held, found = 0, []
+    for picture in pictures:
+        held += picture.pixels.numel()
+        if held > MOST_BYTES:
+            do = "scale the images with size=(height, width) or take fewer"
+            more = f"more by {shown(picture.path)}"
+            raise InputError(f"at most {MOST_BYTES:,} bytes of pixels in a set", more, do)
+        found.append(picture)
+    return found
 
 
 def stacked(pictures: Sequence[Picture]) -> Tensor:

@@ -4,7 +4,7 @@
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +13,20 @@ from torch import Tensor
 from unsee.data.archives import npz_arrays
 from unsee.data.labels import labels_of, numbered
 from unsee.data.listings import Listing, few, row_of
-from unsee.data.pictures import Picture, class_folders, decode, read, read_folder, read_heap, shown, stacked
+from unsee.data.pictures import (
+    Picture,
+    bounded,
+    class_folders,
+    decode,
+    read,
+    read_folder,
+    read_heap,
+    shown,
+    stacked,
+)
 from unsee.datasets import Dataset
 from unsee.errors import InputError, StoreError
 from unsee.sources import of_arrays
-
-MOST_BYTES = 4 << 30  # of pixels in one set, which is held in memory
 
 Classes = tuple[str, ...]
 Label = int | str | None
@@ -95,15 +103,14 @@ def _labels(
 
 def _decoded(listing: Listing, path: Path, size: Size) -> tuple[list[str | None], list[Picture]]:
     names: list[str | None] = []
-    pictures: list[Picture] = []
-    held = 0
-    for row, (name, image) in enumerate(listing.images, 1):
-        where = row_of(path, row)
-        pixels = decode(image, where, size) if isinstance(image, bytes) else read(image, size)
-        held += pixels.numel()
-        if held > MOST_BYTES:
-            do = "scale the images with size=(height, width) or take fewer"
-            raise InputError(f"at most {MOST_BYTES:,} bytes of pixels in a set", f"more by {where}", do)
-        names.append(name)
-        pictures.append(Picture(Path(where) if isinstance(image, bytes) else image, pixels, ""))
-    return names, pictures
+
+    def pictures() -> Iterator[Picture]:
+        for row, (name, image) in enumerate(listing.images, 1):
+            names.append(name)
+            where = row_of(path, row)
+            if isinstance(image, bytes):
+                yield Picture(Path(where), decode(image, where, size), "")
+            else:
+                yield Picture(image, read(image, size), "")
+
+    return names, bounded(pictures())

@@ -141,6 +141,18 @@ def overlap(a: Dataset, b: Dataset) -> int:
     return sum(each in there for each in _hashes(first))
 
 
+def distinct(data: Dataset) -> Dataset:
+    """Return the data with each sample once, the first that is there.
+
+    >>> len(distinct(Dataset(torch.tensor([[1.0], [2.0], [1.0]]), [0, 0, 0])))
+    2
+    """
+    rows: dict[bytes, int] = {}
+    for row, each in enumerate(_hashes(data.x)):
+        rows.setdefault(each, row)
+    return data if len(rows) == len(data) else data.subset(list(rows.values()))
+
+
 def _with_split(path: Path) -> tuple[Path, str | None]:
     """Return a path that is there, and the split that stands behind it."""
     if os.path.exists(path):

@@ -190,7 +190,8 @@ def _misled(run: Run) -> Sentence:
     n, name = run.facts.variations[0].shift.n, _affected(run)
     of: Sentence = (Name(name),) if name is not None else ("the class of ", Symbol("D_f"))
     verb = "is" if taken[1] == 1 else "are"
-    start = (f"Of {n:,} other samples with T added, {taken[1]:,} {verb} wrongly taken for ", *of)
+    start = (f"Of {n:,} samples of ", Symbol("D_r"), f" with T added, {taken[1]:,} {verb} wrongly taken for ")
+    start = (*start, *of)
     return (*start, f"; before, {taken[0]:,}.")
 
 
