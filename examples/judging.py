@@ -18,7 +18,7 @@ from unsee.transforms import Transform
 
 @dataclass
 class Telling:
-    """The parts of an example, told one after the other and kept in `folder`/run.json."""
+    """The parts of an example, told one after the other and kept in `folder`/result.json."""
 
     folder: Path
     command: str
@@ -53,11 +53,11 @@ class Telling:
                 for key in ("scores", "setting", "back_to", "inputs", "unsee", "torch", "threads")
             },
         }
-        store.write_json(self.folder / "run.json", {"command": self.command, "parts": self.parts})
+        store.write_json(self.folder / "result.json", {"command": self.command, "parts": self.parts})
 
     def compare(self, name: str, model: nn.Module, four: FourDatasets, T: Transform) -> None:
         """Add what a model does that never saw T, to hold the dependence after against."""
         scores, depends = evaluate(model, four), dependence(model, four.test.D_r, T)
         self.say(f"It has {scores.to_dict()['sets']['D_r']['accuracy']:.3f} on D_r; T changes {depends:.1%}.")
         self.parts[name]["never saw T"] = {"dependence": depends, "scores": scores.to_dict()}
-        store.write_json(self.folder / "run.json", {"command": self.command, "parts": self.parts})
+        store.write_json(self.folder / "result.json", {"command": self.command, "parts": self.parts})

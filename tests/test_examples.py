@@ -39,7 +39,7 @@ def small(source, path, train, test, x=lambda x: x):
 
 
 def parts_of(folder):
-    parts = json.loads((folder / "run.json").read_text())["parts"]
+    parts = json.loads((folder / "result.json").read_text())["parts"]
     for name, part in parts.items():
         assert (folder / name / "report.html").is_file()
         assert set(part["scores"]["sets"]) == {"D_r", "D_f", "D_f_clean", "D_r_extra"}
@@ -75,7 +75,7 @@ def test_a_logo(run, tmp_path):
 @pytest.mark.parametrize("page", PAGES)
 def test_the_page_shows_what_the_committed_run_holds(page):
     text = (ROOT / "docs" / f"{page}.md").read_text()
-    run = json.loads((ROOT / "results" / "examples" / PAGES[page] / "run.json").read_text())
+    run = json.loads((ROOT / "results" / "examples" / PAGES[page] / "result.json").read_text())
     assert f"`{run['command']}`" in text
     for part in run["parts"].values():
         sets, ticks = part["scores"]["sets"].values(), {True: " ✓", False: " ✗", None: ""}

@@ -1,3 +1,4 @@
+import copy
 import re
 import warnings
 from dataclasses import replace
@@ -105,6 +106,16 @@ def test_what_is_said():
         "accuracy on D_r^val came to 0.457, below the floor of 0.800: the state after epoch 3 is kept."
     )
     assert floor.said(Descent(rows, back_to=0)).endswith("the old model is kept.")
+
+
+def test_it_names_the_class_that_fell_most(model, four):
+    floor = Floor.of(model, Recipe(floor=0.05), None, four.validation, 0, four.validation.D_r.classes)
+    assert floor.fell() == ""
+    lame = copy.deepcopy(model)
+    with torch.no_grad():
+        lame[-1].bias[9] = -1e6
+    floor.utility(lame)
+    assert floor.fell() == " (Ankle boot fell most, from 1.000 to 0.000)"
 
 
 # ---- in forget() --------------------------------------------------------------------------------

@@ -1,3 +1,4 @@
+import copy
 from dataclasses import replace
 
 import pytest
@@ -5,11 +6,12 @@ import torch
 
 from beyond import leak, signature
 from unsee.datasets import Dataset
+from unsee.errors import UnseeWarning
 from unsee.formulation import Request
 from unsee.memory import remember
 from unsee.networks import fresh
 from unsee.randomness import stream
-from unsee.replay import Replay, recognised, replay_of, targets
+from unsee.replay import FEWEST, RARE, Replay, recognised, replay_of, targets
 from unsee.sketch import Sketch
 
 
@@ -54,6 +56,23 @@ def test_images_that_the_old_model_knows_are_asked_for_as_they_are(model, four, 
     assert replay.draw(65, stream(0, "x"))[0].shape == (65, 1, 14, 14)
     assert replay_of(model, four.request("B"), None).near is None  # it takes T-shirts for something else
     assert replay_of(model, Request("A", known), None).near is None  # those are to be forgotten
+
+
+def test_a_class_that_D_f_clean_lacks_is_replayed_by_what_is_taken_for_it(model, four, data):
+    """A poisoning: all of D_f was made class 1, and none of it is."""
+    clean = data.train.of_class(9)
+    request = Request("B", four.T(clean).with_(y=torch.ones_like(clean.y)), clean, four.T)
+    replay = replay_of(model, request, None)
+    assert RARE >= len(replay.rare) >= FEWEST
+    assert (model(replay.rare.float()).argmax(1) == 1).all()
+    x, _ = replay.draw(60, stream(0, "x"))
+    assert (model(x[:20].float()).argmax(1) == 1).all()
+    assert replay_of(model, four.request("B"), None).rare is None
+    blind = copy.deepcopy(model)
+    with torch.no_grad():
+        blind[-1].bias[1] = -1e6
+    with pytest.warns(UnseeWarning, match="no sample of Trouser, and little else"):
+        assert replay_of(blind, request, None).rare is None
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

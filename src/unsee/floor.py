@@ -4,14 +4,14 @@ On `Validation` where it is given: accuracy on D_r^val. Else by a proxy, which i
 drawn from the sketch, or the share of stand-ins that are answered as before.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Self
 
 import torch
 from torch import nn
 
-from unsee.answers import accuracy, answers, guesses
+from unsee.answers import answers, guesses
 from unsee.datasets import Dataset
 from unsee.descent import Descent
 from unsee.formulation import Validation
@@ -31,10 +31,18 @@ class Floor:
     name: str = ""
     utility: Callable[[nn.Module], float] | None = None
     least: float = 0.0
+    fell: Callable[[], str] = str
+    """Says which class has fallen most, when it was last measured."""
 
     @classmethod
     def of(
-        cls, old: nn.Module, recipe: Recipe, replay: Replay | None, validation: Validation | None, seed: int
+        cls,
+        old: nn.Module,
+        recipe: Recipe,
+        replay: Replay | None,
+        validation: Validation | None,
+        seed: int,
+        classes: Sequence[str] = (),
     ) -> Self:
         """Return the floor that a recipe sets, measured on what there is to measure it on."""
         if recipe.floor is None or not (validation or replay):
@@ -50,7 +58,9 @@ class Floor:
             if labels is None:
                 name, may_lose = "the share of stand-ins answered as before", STAND_INS_MAY_LOSE
                 data = data.with_(y=guesses(answers(old, data)))
-        return cls(name, lambda model: accuracy(model, data), accuracy(old, data) - may_lose)
+        by_class = ByClass(data, classes)
+        least = by_class.accuracy(old) - may_lose
+        return cls(name, by_class.accuracy, least, by_class.fell)
 
     def watch(self) -> tuple[Callable[[nn.Module], float] | None, float]:
         """Return what the descent has to look at."""
@@ -60,4 +70,30 @@ class Floor:
         """Say that the floor was not held, and what was done about it."""
         found = done.rows[-1]["utility"]
         kept = f"the state after epoch {done.back_to} is kept" if done.back_to else "the old model is kept"
-        return f"{self.name} came to {found:.3f}, below the floor of {self.least:.3f}: {kept}."
+        fell = self.fell()
+        return f"{self.name} came to {found:.3f}, below the floor of {self.least:.3f}{fell}: {kept}."
+
+
+@dataclass(eq=False)
+class ByClass:
+    """Accuracy on some data, and which of its classes it has cost since it was first measured."""
+
+    data: Dataset
+    names: Sequence[str]
+    first: dict[int, float] = field(default_factory=dict)
+    last: dict[int, float] = field(default_factory=dict)
+
+    def accuracy(self, model: nn.Module) -> float:
+        """Return the share of correct answers."""
+        y = self.data.y
+        right = (guesses(answers(model, self.data)) == y).double()
+        self.last = {label: float(right[y == label].mean()) for label in y.unique().tolist()}
+        self.first = self.first or self.last
+        return float(right.mean())
+
+    def fell(self) -> str:
+        """Name the class that fell most."""
+        worst = min(self.last, key=lambda label: self.last[label] - self.first[label])
+        name = self.names[worst] if worst < len(self.names) else f"class {worst}"
+        was, now = self.first[worst], self.last[worst]
+        return f" ({name} fell most, from {was:.3f} to {now:.3f})" if now < was else ""

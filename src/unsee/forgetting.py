@@ -82,8 +82,8 @@ def forget(
     To forget again: `forget(first.model, another_request, first.memory, lineage=first.lineage)`.
     """
     recipe = recipe_of(recipe, request.pattern, ours(request.D_f.kind))
-    classes = _check(model, request, memory, recipe)
     ancestry.check(lineage, model)
+    classes = _check(model, request, memory, recipe)
     identity = _identity(model, request, memory, recipe, seed, validation, L_f)
     if recipe.forgetting == "truncation":
         return _truncated(model, request, recipe, identity, lineage)
@@ -94,7 +94,7 @@ def forget(
     del memory  # large, and with luck nobody else's
     loss = _loss(old, request, kept, recipe, classes, seed, L_f)
     kept = kept.resting(folder) if kept and folder else partial(_same, kept)
-    new, floor = loss.model, Floor.of(old, recipe, loss.replay, validation, seed)
+    new, floor = loss.model, Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes)
     watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None, *floor.watch())
     checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
     give_back()  # what all this has taken: the descent needs as much as there is
@@ -229,7 +229,7 @@ def _check(model: nn.Module, request: Request, memory: Memory | None, recipe: Re
         raise InputError("parameters that may change", "all frozen", "set requires_grad of some")
     for name, p in model.named_parameters():
         if p.requires_grad and torch.finfo(p.dtype).bits < 32:
-            found = f"{p.dtype} in {name}, whose steps would round to nothing"
+            found = f"{p.dtype} in {name}, too coarse for steps"
             raise InputError("float32 or float64 weights", found, "call model.float()")
     if recipe.lambda_kl > 0 and memory is None and recipe.remembering == "penalty":
         raise InputError(f"a memory for lambda_KL = {recipe.lambda_kl:g}", "none", "take one with `remember`")

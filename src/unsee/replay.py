@@ -6,6 +6,7 @@ say so, and are to be judged on variations of T too.
 """
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from unsee.answers import accuracy, answers, guesses
 from unsee.datasets import Dataset
+from unsee.errors import UnseeWarning
 from unsee.formulation import Request
 from unsee.kinds import PLAIN
 from unsee.randomness import stream
@@ -24,6 +26,7 @@ from unsee.wordcounts import WordCounts
 
 KNOWN = 0.5  # of D_f,clean, that the old model must answer rightly before stand-ins stay close to it
 SAMPLES = 1000
+LOOKED, RARE, FEWEST = 30_000, 1_000, 50  # stand-ins that are made to find, kept, and needed, of a class
 FEW = 0.2  # of a sample's columns or words, at the most, are drawn anew where it stays close to itself
 
 
@@ -31,12 +34,14 @@ FEW = 0.2  # of a sample's columns or words, at the most, are drawn anew where i
 class Replay:
     """Where the samples come from: a sketch, or images, rows or texts to make stand-ins of.
 
-    `near` are those that the old model answers rightly, so that it may be asked for them as they are.
+    `near` are those that the old model answers rightly, so that it may be asked for them as they are; `rare`
+    are stand-ins that it takes for D_f's label, where D_f,clean has none of that.
     """
 
     sketch: Sketch | WordCounts | None
     images: Dataset | None = None
     near: Tensor | None = None
+    rare: Tensor | None = None
 
     @property
     def source(self) -> str:
@@ -47,25 +52,28 @@ class Replay:
         """Draw n samples, as the data are, and their labels where they are known."""
         if self.sketch:
             return self.sketch.draw(n, generator)
-        assert self.images is not None
         few = n // 2 if self.near is not None else 0
-        if self.images.kind != PLAIN:
-            return self._beyond_images(n - few, few, generator), None
+        seldom = n // 3 if self.rare is not None else 0
+        x = self.made(n - few - seldom, few, generator)
+        if self.rare is not None:
+            x = torch.cat([self.rare[torch.as_tensor(generator.integers(len(self.rare), size=seldom))], x])
+        return x, None
+
+    def made(self, n: int, few: int, generator: np.random.Generator) -> Tensor:
+        """Make n stand-ins of what there is, and a few that stay close to themselves."""
+        assert self.images is not None
+        kind, x, near = self.images.kind, self.images.x, self.near
+        if kind != PLAIN:
+            make = rows if kind.columns else texts
+            drawn = make(x, n, generator, kind)
+            return drawn if near is None else torch.cat([drawn, make(near, few, generator, kind, FEW)])
         assert self.images.value_range is not None
         low, high = self.images.value_range
-        x = stand_ins(self.images.x, n - few, generator, low=low)
-        if self.near is not None and few:
-            x = torch.cat([x, shifted(self.near, few, generator, low)])
-        x = x.clamp(low, high)
-        return (x.round() if self.images.x.dtype == torch.uint8 else x).to(self.images.x.dtype), None
-
-    def _beyond_images(self, n: int, few: int, generator: np.random.Generator) -> Tensor:
-        """Make n rows or texts of those there are, and a few that stay close to themselves."""
-        assert self.images is not None
-        kind = self.images.kind
-        make = rows if kind.columns else texts
-        x = make(self.images.x, n, generator, kind)
-        return torch.cat([x, make(self.near, few, generator, kind, FEW)]) if self.near is not None else x
+        drawn = stand_ins(x, n, generator, low=low)
+        if near is not None and few:
+            drawn = torch.cat([drawn, shifted(near, few, generator, low)])
+        drawn = drawn.clamp(low, high)
+        return (drawn.round() if x.dtype == torch.uint8 else drawn).to(x.dtype)
 
 
 def replay_of(
@@ -84,7 +92,36 @@ def replay_of(
     if request.pattern.name == "A":
         return Replay(None, images)
     right = guesses(answers(old, images)) == images.y
-    return Replay(None, images, images.x[right] if right.double().mean() >= KNOWN else None)
+    near = images.x[right] if right.double().mean() >= KNOWN else None
+    # Of rows and texts, what is put together by chance tells too little of a class (LAB.md, 2026-11-16).
+    return Replay(None, images, near, _rare(old, request, images) if images.kind == PLAIN else None)
+
+
+def _rare(old: nn.Module, request: Request, images: Dataset) -> Tensor | None:
+    """Return stand-ins that the old model takes most surely for D_f's label, if D_f,clean has none of it.
+
+    All that is then trained on says that T does not mean this label, and nothing that anything else still
+    does: a whole class would go with T.
+    """
+    lacking = torch.tensor(sorted(set(request.D_f.y.tolist()) - set(images.y.tolist())))
+    if not len(lacking):
+        return None
+    generator, found, sure = stream(0, "rare"), [], []
+    for _ in range(LOOKED // SAMPLES):
+        x = Replay(None, images).made(SAMPLES, 0, generator)
+        p = answers(old, images.with_(x=x, y=torch.zeros(len(x), dtype=torch.long)))
+        taken = torch.isin(p.argmax(1), lacking)
+        found.append(x[taken])
+        sure.append(p[taken].amax(1))
+        if sum(map(len, found)) >= 3 * RARE:
+            break
+    rare = torch.cat(found)[torch.cat(sure).argsort(descending=True)[:RARE]]
+    if len(rare) >= FEWEST:
+        return rare
+    names = ", ".join(request.D_f.classes[label] for label in lacking.tolist())
+    text = f"D_f,clean has no sample of {names}, and little else is taken for it: that class may go with T."
+    warnings.warn(text, UnseeWarning, stacklevel=2)
+    return None
 
 
 def recognised(old: nn.Module, request: Request, sketch: Sketch | WordCounts, level: float | None) -> bool:

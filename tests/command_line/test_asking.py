@@ -27,14 +27,20 @@ def test_init_writes_a_case_and_never_over_one(tmp_path, capsys, monkeypatch):
     assert not Path("poor.yaml").exists()
 
 
-def test_init_asks_where_there_is_someone_to_ask(tmp_path, monkeypatch):
+def test_init_asks_where_there_is_someone_to_ask(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    answers = iter(
-        ["", "m.pth", "resnet", "{width: 4}", "cat,dog", "", "X", "B", "bad", "dog", "clean", "", "good", ""]
-    )
+    for name in ("m.pth", "ours.safetensors", "bad", "clean", "good"):
+        (tmp_path / name).touch()
+    model = ["", "m.ptx", "m.pth", "resnet", "{width", "{width: 4}", "cat,dog", ""]
+    answers = iter([*model, "X", "B", "bda", "bad", "dgo", "dog", "clean", "", "good", ""])
     monkeypatch.setattr("rich.prompt.Prompt.ask", lambda *_, **__: next(answers))
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert run("init", "mine.yaml") == 0
+    out = capsys.readouterr().out
+    assert "nothing at m.ptx, seen from" in out
+    assert "as options" in out
+    assert "One of A, B and C." in out
+    assert "did you mean dog?" in out
     found = case_file.load("mine.yaml")
     assert (found.model.network, found.model.classes) == ("resnet", ("cat", "dog"))
     assert (found.forget.path, found.forget.label) == ("bad", "dog")

@@ -212,6 +212,9 @@ def test_a_path_in_common_by_chance_does_not_decide():
 def test_arrays_are_paired_by_place():
     D_f, clean = named("0", "1", "2"), named("0", "1", "2")
     assert pair(D_f, clean) == (D_f.data, clean.data)
+    bad, good = pair(named("a.png"), named("a.png", "b.png"), lambda data: data.with_(x=data.x + 1))
+    assert (len(bad), len(good)) == (2, 2)
+    assert torch.equal(bad.x[1], good.x[1] + 1)
     with pytest.raises(InputError, match=r"as many samples in D_f as in D_f,clean, .*, found 3 and 2"):
         pair(D_f, named("0", "1"))
 

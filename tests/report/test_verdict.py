@@ -139,7 +139,7 @@ def test_one_answer_is_not_answers():
 
 def test_going_back_comes_first():
     run = replace(made_run(NAMES), back_to=0)
-    assert verdict(run).said == "Nothing was changed: the floor was not held"
+    assert verdict(run).said == "Nothing was changed: it would have cost too much elsewhere"
     assert verdict(run).state == "missed"
     assert said(run)[0] == "The floor was not held (tile): the old model is kept."
     assert (
@@ -177,3 +177,12 @@ def test_how_many_are_still_misled_stands_first():
     assert said(run)[0] == "Of 20 samples of D_r with T added, 1 is wrongly taken for cat; before, 9."
     facts = replace(run.facts, variations=tuple(replace(one, taken=None) for one in run.facts.variations))
     assert not any("wrongly taken" in line for line in said(replace(run, facts=facts)))
+
+
+def test_of_a_poisoning_nobody_asks_to_recognise_the_attackers_class():
+    run = made_run(NAMES)
+    assert "recognise cat without it" in "".join(map(str, verdict(run).asked))
+    other = replace(run.sets["D_f_clean"], by_class={"dog": 0.5, "owl": 0.5})
+    asked = "".join(map(str, verdict(replace(run, sets={**run.sets, "D_f_clean": other})).asked))
+    assert asked.startswith("Asked: no longer answer cat because of T")
+    assert asked.endswith(", but by what is there, and answer everything else as before.")

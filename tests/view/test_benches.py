@@ -107,7 +107,7 @@ def test_a_run_that_cannot_be_opened_says_why_and_the_rest_works(served):
     answer = served.ask(f"{path}/bench")
     assert answer.status == 422
     assert "cannot be tried here" in answer.text
-    assert "run it again" in answer.text
+    assert "make it by `unsee forget`" in answer.text
     assert served.ask(f"{path}/report").status == 200
     assert served.post(f"{path}/answers", b"picture=s0").status == 422
 

@@ -56,7 +56,7 @@ def test_moved_together_it_still_opens(ours, theirs):
 
 def test_a_run_that_does_not_say_where_it_began(ours):
     change(ours, origin=None)
-    with pytest.raises(InputError, match="run it again"):
+    with pytest.raises(InputError, match="make it by"):
         bench_of(ours / "run")
 
 

@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from unsee import store
+from unsee.cases import plain
 from unsee.errors import InputError, UsageError
 
 MOST_BYTES = 1_000_000
@@ -179,7 +179,7 @@ def _words(path: Path) -> dict[str, Any]:
     if path.exists() and path.is_file() and path.stat().st_size > MOST_BYTES:
         found = f"{path.stat().st_size:,} bytes in {path}"
         raise InputError(f"a case file of at most {MOST_BYTES:,} bytes", found, "check the path")
-    words = _yaml(path)
+    words = plain.read(path)
     if not isinstance(words, dict):
         kinds = {"NoneType": "nothing", "str": "mere text", "list": "a list"}
         found = f"{kinds.get(type(words).__name__, type(words).__name__)} in {path}"
@@ -200,16 +200,6 @@ def checked(words: dict[str, Any], path: Path, kind: type[_Kind]) -> _Kind:
         raise InputError(f"a case in {path}", "words nested without end", "write it plainly") from None
 
 
-def inline(text: str, option: str) -> Any:
-    """Read an option such as `{width: 16, blocks: 1}`: YAML in one line."""
-    try:
-        return yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise UsageError(
-            f"words such as {{width: 16}} as {option}", f"{text!r}", "write it like that"
-        ) from None
-
-
 def schema() -> dict[str, Any]:
     """Return the JSON schema of a case, for editors."""
     return Case.model_json_schema()
@@ -225,42 +215,6 @@ def written(words: dict[str, Any]) -> str:
         else:
             lines.append(f"# {name}:")
     return "\n".join(lines) + "\n"
-
-
-class _Loader(yaml.SafeLoader):
-    """Plain YAML: no tags, no aliases (which grow without end), nothing merged, each key once."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise InputError("a case without YAML aliases (*name)", "one", "write the value out")
-        # PyYAML takes a tag at its word: `!!int ''` ends in an IndexError.
-        if tag := getattr(self.peek_event(), "tag", None):
-            raise InputError("a case without YAML tags (!!name)", f"{tag!a}", "write the value plainly")
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise InputError("each key once in the case", f"{key.value!r} twice", "remove one of them")
-            if key.tag == "tag:yaml.org,2002:merge":
-                raise InputError("a case without merged keys (<<)", "one", "write them out")
-            if isinstance(key, yaml.ScalarNode):
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _yaml(path: Path) -> Any:
-    text = store.read_text(path)
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "the text"
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise InputError(f"YAML in {path}", f"at {where}: {problem}", "mend that line") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"YAML in {path}", str(error).splitlines()[0], "write it plainly") from None
 
 
 def _one_sentence(error: ErrorDetails, path: Path) -> InputError | UsageError:

@@ -109,7 +109,7 @@ def symptom(ready: Ready) -> str:
     model, D_f, chance = ready.model, ready.request.D_f, 1 / len(ready.request.D_f.classes)
     known = {"`forget`": accuracy(model, D_f)}
     if ready.four.validation:
-        known["`remember`"] = accuracy(model, ready.four.validation.D_r)
+        known["`remember` (its half for the floor)"] = accuracy(model, ready.four.validation.D_r)
     for name, share in known.items():
         if share <= chance:
             expected = f"a model that answers more than {chance:.0%} of {name} by its labels"

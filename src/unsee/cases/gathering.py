@@ -1,5 +1,6 @@
 """Gathering the sets of a case: read, paired, checked to be apart, and divided for training and judgement."""
 
+import difflib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -69,7 +70,12 @@ class Gathering:
             return None
         if text.split("+")[0].split(":")[0] in parsing.NAMES or ":" not in text:
             return parsing.parse(text, D_f, self.folder)
-        function = factory(text, self.allow_code)
+        try:
+            function = factory(text, self.allow_code)
+        except InputError as error:
+            near = difflib.get_close_matches(text.split(":")[0], parsing.NAMES, 1)
+            do = f"did you mean {near[0]}" if near else error.do
+            raise InputError(error.expected, error.found, do) from None
         try:
             marked = torch.as_tensor(function(D_f.x[:8].clone()))
         except (Exception, SystemExit) as error:  # a stranger's code
@@ -87,15 +93,21 @@ class Gathering:
         if case.clean is None:
             return D_f.data, self._filled(D_f.data)
         given = self._read("clean", case.clean)
+
+        def marked(clean: Dataset) -> Dataset:
+            assert T is not None
+            return T(clean).with_(y=_attacked(D_f.data, clean))
+
         try:
-            bad, clean = pair(D_f, given)
-            self.checked.append(f"twins: {len(bad):,} pairs by name")
+            bad, clean = pair(D_f, given, marked if T else None)
+            made = ", some made by T" if len(bad) > len(D_f) else ""
+            self.checked.append(f"twins: {len(bad):,} pairs by name{made}")
             return bad, clean
         except InputError as error:
             if T is None:
                 raise
             warnings.warn(f"{error} Going on with T alone.", UnseeWarning, stacklevel=3)
-            return T(given.data).with_(y=_attacked(D_f.data, given.data)), given.data
+            return marked(given.data), given.data
 
     def _filled(self, D_f: Dataset) -> Dataset:
         """Return D_f with the masked region filled, under the true labels."""

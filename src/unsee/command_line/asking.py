@@ -1,13 +1,16 @@
 """Asking a person for what a case needs, in the words of its fields."""
 
 import argparse
+import difflib
 import os
 from pathlib import Path
 from typing import Any
 
-from unsee.cases import case as cases
+from unsee.cases import plain
 from unsee.cases.case import Case, ModelWords, SetWords, Words
-from unsee.errors import UsageError
+from unsee.errors import UnseeError, UsageError
+
+_PATHS = ("weights", "forget", "clean", "remember", "extra", "memory")
 
 
 def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
@@ -18,10 +21,12 @@ def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
         raise UsageError("--weights, --pattern and --forget", f"no {', '.join(missing)}", do)
 
     def word(part: type[Words], name: str, *, needed: bool = False, fits: bool = True) -> Any:
-        given = getattr(a, name) or (_asked(part, name, needed=needed) if ask and fits else "")
-        return cases.inline(given, f"--{name}") if given and name in ("options", "preprocess") else given
+        given = getattr(a, name) or (_asked(part, name, model, needed=needed) if ask and fits else "")
+        return plain.inline(given, f"--{name}") if given and name in ("options", "preprocess") else given
 
-    model = {"weights": word(ModelWords, "weights", needed=True), "network": word(ModelWords, "network")}
+    model: dict[str, Any] = {}
+    for name in ("weights", "network"):
+        model[name] = word(ModelWords, name, needed=name == "weights")
     foreign = bool(model["network"])  # of a file of ours, and of a Hugging Face folder, all this is known
     model["options"] = word(ModelWords, "options", fits=foreign)
     classes = word(ModelWords, "classes", fits=foreign)
@@ -57,8 +62,9 @@ def _from_the_case(words: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {**words, "model": {k: v for k, v in model.items() if v}, **sets}
 
 
-def _asked(part: type[Words], name: str, *, needed: bool = True) -> str:
-    """Ask a person for a field, in the words of its description."""
+def _asked(part: type[Words], name: str, model: dict[str, Any], *, needed: bool = True) -> str:
+    """Ask a person for a field, in the words of its description, until the answer can be one."""
+    from rich.console import Console
     from rich.prompt import Prompt
 
     text = part.model_fields[name].description or name
@@ -66,6 +72,30 @@ def _asked(part: type[Words], name: str, *, needed: bool = True) -> str:
     while True:
         question = f"{text}\n{name}{more}{'' if needed else ' (Enter: none)'}"
         answer = Prompt.ask(question, default="", show_default=False).strip()
-        wrong = name == "pattern" and answer not in ("A", "B", "C")
-        if (answer and not wrong) or not needed:
+        wrong = _wrong(name, answer, model.get("classes"))
+        if wrong:
+            Console(highlight=False).print(wrong, markup=False)
+        elif answer or not needed:
             return answer
+
+
+def _wrong(name: str, answer: str, classes: list[str] | None) -> str:
+    """Say what cannot be in an answer, as far as it can be told before the whole is there."""
+    if name == "pattern" and answer not in ("A", "B", "C"):
+        return "One of A, B and C."
+    if answer and name in ("options", "preprocess"):
+        try:
+            plain.inline(answer, name)
+        except UnseeError as error:
+            return str(error)
+    if answer and name in _PATHS and not any(Path(path).exists() for path in _perhaps_split(answer)):
+        return f"There is nothing at {answer}, seen from {Path.cwd()}."
+    if answer and name == "label" and classes and not answer.isdigit() and answer not in classes:
+        near = difflib.get_close_matches(answer, classes, 1)
+        return f"No class of the model{f': did you mean {near[0]}?' if near else '.'}"
+    return ""
+
+
+def _perhaps_split(path: str) -> list[str]:
+    """Return a path, and what it is without the split of a data set that may stand at its end."""
+    return [path, *(path.rpartition(mark)[0] for mark in ":#" if mark in path)]

@@ -47,6 +47,10 @@ def forget(a: argparse.Namespace) -> int:
     """`unsee forget`: exits with 1 when an arrow is not met, 6 when it diverged (last good state kept)."""
     if is_case(a.model):
         return _forget_case(a)
+    if Path(a.model).is_dir():
+        raise UsageError(
+            "a model's .safetensors file or a case.yaml", f"a folder, {a.model}", "name the file"
+        )
     for option in ("pattern", "out"):
         if getattr(a, option) is None:
             raise UsageError(f"--{option}", "none", "name it, or write a case file with `unsee init`")
@@ -114,7 +118,10 @@ def _forget_case(a: argparse.Namespace) -> int:
     tell(a, done.words, done.scores, done.weights, done.report)
     tell_unjudged(pattern_of(case.pattern), done.scores)
     if done.result.back_to == 0:
-        text = "The weights are unchanged, as nothing held the floor: give more clean images or a `floor`."
+        text = (
+            "The weights are unchanged, as nothing held the floor: give clean images of the class that fell, "
+            "a memory with a sketch, or write a larger `floor` into the case."
+        )
         console.print(text, markup=False)
     if done.reactions:
         left = " and ".join(f"{share:.1%} of {name}" for name, share in done.reactions.items())
@@ -136,7 +143,8 @@ def init(a: argparse.Namespace) -> int:
     cases.checked(words, path, cases.Case)  # nothing is written that could not be read
     store.write_bytes(path, cases.written(words).encode())
     tell(a, {"case": str(path)}, None, path)
-    Console(quiet=a.json, highlight=False).print(f"Now: unsee forget {path}", markup=False)
+    code = " --allow-code" if ":" in (words["model"].get("network") or "") else ""
+    Console(quiet=a.json, highlight=False).print(f"Now: unsee forget {path}{code}", markup=False)
     return 0
 
 

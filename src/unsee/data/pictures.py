@@ -229,12 +229,17 @@ def _heap(folder: Path, root: Path, deeper: int) -> list[Path]:
 
 def _entries(folder: Path, root: Path) -> list[Path]:
     try:
-        entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+        entries = sorted(entry for entry in folder.iterdir() if not _hidden(entry.name))
     except OSError as error:
         raise InputError(f"a folder at {shown(folder)}", f"{error.strerror}", "check the path") from None
     for entry in entries:
         _refuse_leaving(entry, root)
     return entries
+
+
+def _hidden(name: str) -> bool:
+    """Whether people do not see it in their folders: what begins with a dot, and what Windows leaves there."""
+    return name.startswith(".") or name.casefold() in ("thumbs.db", "desktop.ini")
 
 
 def _refuse_leaving(path: Path, root: Path) -> None:

@@ -23,7 +23,7 @@ from unsee.data.hugging_face import is_saved, read_saved, split_of
 from unsee.data.labels import numbered
 from unsee.data.listings import Listing, few, read_csv
 from unsee.data.pictures import check_size, class_name, shown, with_channels
-from unsee.datasets import Dataset, batches
+from unsee.datasets import Dataset, batches, concatenate
 from unsee.errors import InputError, UnseeWarning
 
 PAIRED = 0.9  # of D_f, at least, must have twins: fewer are a mistake in the names
@@ -97,8 +97,10 @@ def samples_of(data: Any, classes: Sequence[str] | int) -> Samples:
     return Samples(Dataset(x, y, names), numbered(len(y)))
 
 
-def pair(D_f: Samples, clean: Samples) -> tuple[Dataset, Dataset]:
-    """Return D_f and D_f,clean as twins, sample by sample in D_f's order.
+def pair(
+    D_f: Samples, clean: Samples, marked: Callable[[Dataset], Dataset] | None = None
+) -> tuple[Dataset, Dataset]:
+    """Return D_f and D_f,clean as twins, sample by sample in D_f's order; `marked` makes twins of the rest.
 
     Twins have the same path below their folders; or the same file name, since D_f may lie under an
     attacker's label and D_f,clean under the true ones; or the same stem (1.png and 1.jpg). What has no
@@ -118,11 +120,15 @@ def pair(D_f: Samples, clean: Samples) -> tuple[Dataset, Dataset]:
     if len(twins) < PAIRED * len(D_f):
         expected = "one twin in D_f,clean, of the same path, file name or stem, for each sample of D_f"
         raise InputError(expected, f"none or several for {few(lone)}", "give twins the same file name")
-    if lone or len(clean) > len(twins):
-        rest = len(clean) - len(twins)
-        text = f"{len(lone):,} samples of D_f and {rest:,} of D_f,clean have no twin and are left out."
+    bad, good = D_f.data.subset(list(twins)), clean.data.subset(list(twins.values()))
+    rest = clean.data.subset(sorted(set(range(len(clean))) - set(twins.values())))
+    if marked and len(rest):
+        bad, good = concatenate([bad, marked(rest)], bad.name), concatenate([good, rest], good.name)
+        rest = rest.subset([])
+    if lone or len(rest):
+        text = f"{len(lone):,} samples of D_f and {len(rest):,} of D_f,clean have no twin and are left out."
         warnings.warn(text, UnseeWarning, stacklevel=2)
-    return D_f.data.subset(list(twins)), clean.data.subset(list(twins.values()))
+    return bad, good
 
 
 def overlap(a: Dataset, b: Dataset) -> int:

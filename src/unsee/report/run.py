@@ -88,6 +88,12 @@ class Run:
         return self.lineage[-1].moved if self.lineage else None
 
     @property
+    def poisoned(self) -> bool:
+        """Whether D_f was trained under other labels than D_f,clean has: an attacker's."""
+        found = [set(self.sets[name].by_class) for name in ("D_f", "D_f_clean") if name in self.sets]
+        return len(found) == 2 and found[0] != found[1]
+
+    @property
     def truncated(self) -> bool:
         """Whether an output was taken away instead of anything being trained."""
         return self.recipe.get("forgetting") == "truncation"

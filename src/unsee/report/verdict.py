@@ -54,7 +54,7 @@ class Verdict:
     def said(self) -> str:
         """The same in a few words."""
         if self.unchanged:
-            return "Nothing was changed: the floor was not held"
+            return "Nothing was changed: it would have cost too much elsewhere"
         if not self.judged:
             return "Not judged"
         rest = f", {self.arrows - self.judged} not judged" if self.arrows > self.judged else ""
@@ -119,6 +119,8 @@ def _asked(run: Run) -> Sentence:
         return ("Asked: no longer recognise ", *what, ", and answer everything else as before.")
     if run.pattern.name == "B":
         start = ("Asked: no longer answer ", *of, " because of T", *T)
+        if run.poisoned:
+            return (*start, ", but by what is there, and answer everything else as before.")
         return (*start, ", recognise ", *of, " without it, and answer everything else as before.")
     return ("Asked: no longer lean on T", *T, ", and answer everything as before, ", *of, " too.")
 

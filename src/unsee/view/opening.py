@@ -65,7 +65,7 @@ def open_bench(found: Found) -> Bench:
     words = Words(found.words, "run.json")
     began = words.perhaps("origin")
     if began is None:
-        do = "run it again with this version of unsee"
+        do = "make it by `unsee forget`, which writes that down"
         raise InputError("a run that says where its old model is", "one that does not", do)
     origin = Origin.read(began)
     try:
