@@ -74,3 +74,18 @@ def test_its_figures_are_those_of_the_committed_result():
 def test_the_files_it_links_to_exist():
     links = re.findall(r"\]\((?!http)([^)#]+)\)", README)
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_search_page_has_the_figures_of_its_file():
+    folder = ROOT / "results" / "search"
+    page, found = (folder / "README.md").read_text(), json.loads((folder / "search.json").read_text())
+    first, best = found["trials"][0], max(found["trials"], key=lambda trial: trial["score"])
+    for trial in (first, best):
+        row = [f"{trial['score']:.3f}", *(f"{trial[name]:.3g}" for name in ("lambda_f", "lambda_kl", "lr"))]
+        assert f"(trial {trial['trial']}) | {' | '.join(row)} |" in page
+    assert best["score"] >= first["score"]
+    given_up = sum(trial["state"] != "complete" for trial in found["trials"])
+    assert f"{len(found['trials'])} trials, of which {given_up} were given up" in page
+    protocol = 200 * first["samples"]
+    assert f"{found['samples']:,} samples" in page
+    assert f"passes {protocol:,}: the search took {found['samples'] / protocol:.1%}".replace("%", " %") in page

@@ -2,9 +2,9 @@
 
     python results/beyond/lacking.py
 
-On the bundled data a small residual network learns that a patch means Sneaker, from images that are none. It is
-repaired at default settings, without a memory and with the Fisher, with stand-ins that the old model takes for
-Sneakers and without them. Writes lacking.json and lacking.md beside itself.
+On the bundled data a small residual network learns that a patch means Sneaker, from images that are none. It
+is repaired at default settings, without a memory and with the Fisher, with stand-ins that the old model takes
+for Sneakers and without them. Writes lacking.json and lacking.md beside itself.
 """
 
 import warnings
@@ -63,8 +63,8 @@ def page(rows: list[dict]) -> str:
         "# A backdoor to a class of which no clean image is given",
         "",
         "Means of three seeds on the bundled data, written by `python results/beyond/lacking.py`",
-        "([`lacking.json`](lacking.json)). The last column counts the seeds in which the floor was not held and",
-        "the old model was kept.",
+        "([`lacking.json`](lacking.json)). The last column counts the seeds in which the floor was not held",
+        "and the old model was kept.",
         "",
         f"| memory | stand-ins | {' | '.join(columns)} | kept |",
         "|---" * (len(columns) + 3) + "|",

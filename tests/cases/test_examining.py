@@ -57,7 +57,7 @@ def test_a_model_that_does_not_react_is_not_treated(here):
         for p in net.parameters():
             p.zero_()
     torch.save(net.state_dict(), here / "model.pth")
-    with pytest.raises(InputError, match="more than 20% of `remember` .its half for the floor. by its labels"):
+    with pytest.raises(InputError, match=r"more than 20% of `remember` \(its half for the floor\)"):
         symptom(examined(here))
     ready = examined(here, pattern="A", clean=None, trigger=None, forget={"path": "bad", "label": "Coat"})
     with pytest.raises(InputError, match="more than 20% of `forget`"):

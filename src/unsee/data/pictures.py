@@ -238,7 +238,7 @@ def _entries(folder: Path, root: Path) -> list[Path]:
 
 
 def _hidden(name: str) -> bool:
-    """Whether people do not see it in their folders: what begins with a dot, and what Windows leaves there."""
+    """Whether people do not see it in their folders: what begins with a dot, and what Windows leaves."""
     return name.startswith(".") or name.casefold() in ("thumbs.db", "desktop.ini")
 
 
