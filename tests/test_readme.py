@@ -89,3 +89,21 @@ def test_the_search_page_has_the_figures_of_its_file():
     protocol = 200 * first["samples"]
     assert f"{found['samples']:,} samples" in page
     assert f"passes {protocol:,}: the search took {found['samples'] / protocol:.1%}".replace("%", " %") in page
+
+
+def test_the_scorecard_has_the_figures_of_the_committed_results():
+    text = README.split("## Scorecard")[1].split("\n## ")[0]
+    limits = {
+        limit["what"]: (f"{limit['found']:g}", f"{limit['most']:g}")
+        for path in (ROOT / "benchmarks" / "results").glob("*.json")
+        for limit in json.loads(path.read_text()).get("limits", ())
+    }
+    ordeals = {
+        row["what"]: (f"{row['held']:,}", f"{row['n']:,}")
+        for path in (ROOT / "results" / "torture").glob("*.json")
+        for row in json.loads(path.read_text())["ordeals"]
+    }
+    known = limits | ordeals
+    rows = re.findall(r"^\| (.+?) \| ([\d.,]+) \| ([\d.,]+) \|$", text, re.MULTILINE)
+    assert {what: found for what, *found in rows} == {what: list(known[what]) for what, *_ in rows}
+    assert len(rows) >= 16
