@@ -9,6 +9,7 @@ from unsee.paper.reported import TABLE_2, Published
 from unsee.paper.rows import Rows, summary
 from unsee.paper.running import Scale
 
+NEAR = 0.02
 CHOICES = """\
 | unstated in the paper | here |
 |---|---|
@@ -79,7 +80,31 @@ def _table_2(rows: Rows) -> str:
             cells += [str(Published(*ours)) if ours else "--", row["paper"][name]]
         lines.append(f"| {' | '.join(cells)} | {row['seeds']} |")
     note = "D_r is the mean over the classes 1-9, as in the paper; ± is the standard deviation over the runs."
-    return "\n".join(lines) + f"\n\n{note}"
+    return "\n\n".join(["\n".join(lines), note, _differences(rows)])
+
+
+def _differences(rows: Rows) -> str:
+    """Say in words where a mean is not the paper's, within two points and two of its deviations."""
+    said = []
+    for data in DATA:
+        ours = {row["method"]: row["ours"] for row in table_2_rows(data, rows)}
+        for method in TABLE_2[data].keys() & ours.keys():
+            pairs = [(name, ours[method][name], value) for name, value in TABLE_2[data][method].items()]
+            said += [_differs(f"{method} on {data}", *pair) for pair in pairs]
+    said = sorted(filter(None, said))
+    if not said:
+        return "Every mean here is within two points, or two deviations, of the paper's."
+    why = "Why these differ is not known: the paper does not say for how long it ran, in which batches."
+    return " ".join(["Where we differ:", *said, why])
+
+
+def _differs(run: str, name: str, ours: tuple[float, Any] | None, paper: Published) -> str:
+    if ours is None or paper.mean is None:
+        return ""
+    if abs(ours[0] - paper.mean) <= max(NEAR, 2 * (paper.std or 0.0)):
+        return ""
+    more = "more" if ours[0] > paper.mean else "less"
+    return f"{run} leaves {more} of {name}, {ours[0]:.3f} where the paper has {paper}."
 
 
 def _final_table(name: str, rows: Rows) -> str:
