@@ -94,7 +94,7 @@ def _differences(rows: Rows) -> str:
     said = sorted(filter(None, said))
     if not said:
         return "Every mean here is within two points, or two deviations, of the paper's."
-    why = "Why these differ is not known: the paper does not say for how long it ran, in which batches."
+    why = "Why is not known: the paper does not say for how long it ran, in which batches (LAB.md)."
     return " ".join(["Where we differ:", *said, why])
 
 
