@@ -88,7 +88,9 @@ def test_the_search_page_has_the_figures_of_its_file():
     assert f"{len(found['trials'])} trials, of which {given_up} were given up" in page
     protocol = 200 * first["samples"]
     assert f"{found['samples']:,} samples" in page
-    assert f"passes {protocol:,}: the search took {found['samples'] / protocol:.1%}".replace("%", " %") in page
+    assert (
+        f"passes {protocol:,}: the search took {found['samples'] / protocol:.1%}".replace("%", " %") in page
+    )
 
 
 def test_the_scorecard_has_the_figures_of_the_committed_results():
