@@ -34,7 +34,7 @@ LAYERS = [
     *("paper.cells", "paper.reported", "paper.rows", "paper.running"),
     *("paper.claims", "paper.drawing", "paper.page", "paper.experiments"),
     *(
-        "cases.plain",
+        "cases.notation",
         "cases.case",
         "cases.prepared",
         "cases.pretrained",

@@ -49,4 +49,4 @@ def test_the_result(results):
     assert [row["what"] for row in peaks] == list(footprint.QUICK)
     assert all(row["MB"] >= peaks[0]["MB"] > 50 for row in peaks)
     assert [limit.most for limit in result.limits] == [6, 7, footprint.TRACE]
-    assert len(points) == 19
+    assert len(points) == 20

@@ -208,7 +208,7 @@ def test_a_run_that_cannot_be_opened_says_why(browser, served):
     page = browser.new_page()
     page.goto(f"{served.url}/run/{served.id('deep/plain')}/try")
     page.wait_for_selector("[role=alert]")
-    assert "run it again" in page.locator("[role=alert]").inner_text()
+    assert "make it by" in page.locator("[role=alert]").inner_text()
     page.click(".tabs a:has-text('Report')")
     page.frame_locator("iframe.report").locator("h1").wait_for()
     page.close()

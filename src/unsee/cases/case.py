@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from unsee.cases import plain
+from unsee.cases import notation
 from unsee.errors import InputError, UsageError
 
 MOST_BYTES = 1_000_000
@@ -179,7 +179,7 @@ def _words(path: Path) -> dict[str, Any]:
     if path.exists() and path.is_file() and path.stat().st_size > MOST_BYTES:
         found = f"{path.stat().st_size:,} bytes in {path}"
         raise InputError(f"a case file of at most {MOST_BYTES:,} bytes", found, "check the path")
-    words = plain.read(path)
+    words = notation.read(path)
     if not isinstance(words, dict):
         kinds = {"NoneType": "nothing", "str": "mere text", "list": "a list"}
         found = f"{kinds.get(type(words).__name__, type(words).__name__)} in {path}"

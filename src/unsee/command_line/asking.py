@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from unsee.cases import plain
+from unsee.cases import notation
 from unsee.cases.case import Case, ModelWords, SetWords, Words
 from unsee.errors import UnseeError, UsageError
 
@@ -22,7 +22,7 @@ def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
 
     def word(part: type[Words], name: str, *, needed: bool = False, fits: bool = True) -> Any:
         given = getattr(a, name) or (_asked(part, name, model, needed=needed) if ask and fits else "")
-        return plain.inline(given, f"--{name}") if given and name in ("options", "preprocess") else given
+        return notation.inline(given, f"--{name}") if given and name in ("options", "preprocess") else given
 
     model: dict[str, Any] = {}
     for name in ("weights", "network"):
@@ -85,7 +85,7 @@ def _wrong(name: str, answer: str, classes: list[str] | None) -> str:
         return "One of A, B and C."
     if answer and name in ("options", "preprocess"):
         try:
-            plain.inline(answer, name)
+            notation.inline(answer, name)
         except UnseeError as error:
             return str(error)
     if answer and name in _PATHS and not any(Path(path).exists() for path in _perhaps_split(answer)):

@@ -1,21 +1,21 @@
 import pytest
 
-from unsee.cases import plain
+from unsee.cases import notation
 from unsee.errors import InputError, UnseeError, UsageError
 
 
 def test_words_numbers_and_lists_are_read(tmp_path):
     path = tmp_path / "case.yaml"
     path.write_text("a: [1, two]\nb: {c: 0.5}\n")
-    assert plain.read(path) == {"a": [1, "two"], "b": {"c": 0.5}}
-    assert plain.inline("{width: 16, blocks: 1}", "--options") == {"width": 16, "blocks": 1}
+    assert notation.read(path) == {"a": [1, "two"], "b": {"c": 0.5}}
+    assert notation.inline("{width: 16, blocks: 1}", "--options") == {"width": 16, "blocks": 1}
 
 
 def test_what_is_wrong_is_named_by_its_line(tmp_path):
     path = tmp_path / "case.yaml"
     path.write_text("a: 1\nb: [")
     with pytest.raises(InputError, match="at line 2"):
-        plain.read(path)
+        notation.read(path)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_what_a_case_does_not_need_is_refused(tmp_path, text):
     path = tmp_path / "case.yaml"
     path.write_text(f"a: {text}")
     with pytest.raises(InputError):
-        plain.read(path)
+        notation.read(path)
     with pytest.raises((UsageError, InputError)) as error:
-        plain.inline(text, "--options")
+        notation.inline(text, "--options")
     assert isinstance(error.value, UnseeError)
