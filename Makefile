@@ -1,11 +1,12 @@
 # make demo   see a network forget a backdoor, in about a minute
 # make docs   the documentation as pages, in docs/built
-# make test   format check, lint, types, tests, doctests, coverage
+# make test   format check, lint, types, tests, doctests
+# make coverage   the tests again, and which lines they run
 # make torture   what is promised of reliability, in full; goes on where it was stopped (FAMILY="death fuzz" for some)
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test torture docs format clean
+.PHONY: demo test coverage torture docs format clean
 
 demo: .venv/installed
 	$(BIN)/unsee demo
@@ -14,6 +15,9 @@ test: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyrefly check
+	$(BIN)/pytest
+
+coverage: .venv/installed-dev
 	$(BIN)/pytest --cov --cov-report=term
 
 docs: .venv/installed-dev
