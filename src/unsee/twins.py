@@ -38,12 +38,19 @@ def twins_of(request: Request) -> Twins | None:
             _say(f"T was not given: a map of each {of}, fitted to the pairs of D_f and D_f,clean, is used.")
         return Twins(D_f, clean, T)
     if T is not None:
-        # One label in all of D_f may be an attacker's; several are those of the images themselves.
-        one = len(D_f.y.unique()) == 1
-        y = D_f.y[:1].expand(len(clean)).clone() if one else clean.y
-        return Twins(T(clean).with_(y=y, name=D_f.name), clean, T)
+        return Twins(marked(D_f, clean, T), clean, T)
     _say("D_f and D_f,clean are no pairs and T is not known: random labels (RLD) take the place of twins.")
     return None
+
+
+def marked(D_f: Dataset, clean: Dataset, T: Transform) -> Dataset:
+    """Return twins of clean samples, made by T, with the labels that D_f has.
+
+    One label in all of D_f may be an attacker's; several are those of the samples themselves.
+    """
+    one = len(D_f.y.unique()) == 1
+    y = D_f.y[:1].expand(len(clean)).clone() if one else clean.y
+    return T(clean).with_(y=y, name=D_f.name)
 
 
 def fitted(clean: Tensor, marked: Tensor) -> Transform | None:

@@ -15,14 +15,14 @@ from unsee.cases.case import Case, SetWords
 from unsee.cases.models import factory
 from unsee.cases.prepared import Opened, Prepared
 from unsee.cases.pretrained import said
-from unsee.data.samples import Samples, distinct, overlap, pair, read_samples
+from unsee.data.samples import Samples, distinct, first_rows, overlap, pair, read_samples
 from unsee.datasets import Dataset
 from unsee.errors import InputError, UnseeWarning
 from unsee.formulation import FourDatasets, FourSets, Validation
 from unsee.randomness import stream
 from unsee.store import digest
 from unsee.transforms import Transform
-from unsee.twins import fitted
+from unsee.twins import fitted, marked
 
 TEST, HELD = 0.2, 0.5  # of D_f and D_f,clean for the test; of D_r for the test, the rest to hold the floor by
 
@@ -77,13 +77,13 @@ class Gathering:
             do = f"did you mean {near[0]}" if near else error.do
             raise InputError(error.expected, error.found, do) from None
         try:
-            marked = torch.as_tensor(function(D_f.x[:8].clone()))
+            changed = torch.as_tensor(function(D_f.x[:8].clone()))
         except (Exception, SystemExit) as error:  # a stranger's code
             raise InputError(
                 f"a map of batches of images at {text}", said(error), "mend that function"
             ) from None
         # Known by what it does, so that a run does not go on with the same name and another function.
-        return transforms.custom(function, f"{text} ({digest({'': marked})[:12]})")
+        return transforms.custom(function, f"{text} ({digest({'': changed})[:12]})")
 
     def _twins(self, D_f: Samples, T: Transform | None) -> tuple[Dataset, Dataset | None]:
         """Return D_f and D_f,clean: paired by name, or filled from the surroundings, or as they come."""
@@ -93,13 +93,8 @@ class Gathering:
         if case.clean is None:
             return D_f.data, self._filled(D_f.data)
         given = self._read("clean", case.clean)
-
-        def marked(clean: Dataset) -> Dataset:
-            assert T is not None
-            return T(clean).with_(y=_attacked(D_f.data, clean))
-
         try:
-            bad, clean = pair(D_f, given, marked if T else None)
+            bad, clean = pair(D_f, given, (lambda rest: marked(D_f.data, rest, T)) if T else None)
             made = ", some made by T" if len(bad) > len(D_f) else ""
             self.checked.append(f"twins: {len(bad):,} pairs by name{made}")
             return bad, clean
@@ -107,7 +102,7 @@ class Gathering:
             if T is None:
                 raise
             warnings.warn(f"{error} Going on with T alone.", UnseeWarning, stacklevel=3)
-            return marked(given.data), given.data
+            return marked(D_f.data, given.data, T), given.data
 
     def _filled(self, D_f: Dataset) -> Dataset:
         """Return D_f with the masked region filled, under the true labels."""
@@ -138,10 +133,8 @@ class Gathering:
         if bool(alike.all()):
             do = "check the paths"
             raise InputError("`clean` without the information", "the very samples of `forget`", do)
-        seen: dict[bytes, int] = {}
-        for row in torch.nonzero(~alike).flatten().tolist():
-            seen.setdefault(clean.x[row].numpy().tobytes(), row)
-        rows = sorted(seen.values())
+        differ = torch.nonzero(~alike).flatten()
+        rows = differ[first_rows(clean.x[differ])].tolist()
         if len(rows) < len(bad):
             text = f"{len(bad) - len(rows):,} pairs that do not differ, or stand there twice, are left out."
             warnings.warn(text, UnseeWarning, stacklevel=3)
@@ -153,12 +146,6 @@ def read_set(opened: Opened, path: Path | str, label: str | int | None = None) -
     how = opened.model.how if isinstance(opened.model, Prepared) else None
     channels = len(how.mean) if how and len(how.mean) > 1 else None
     return read_samples(path, opened.labels, label=label, size=how.size if how else None, channels=channels)
-
-
-def _attacked(D_f: Dataset, clean: Dataset) -> torch.Tensor:
-    """Return the labels of T(D_f,clean): the attacker's, where all of D_f has one, else the true ones."""
-    one = len(D_f.y.unique()) == 1
-    return D_f.y[:1].expand(len(clean)).clone() if one else clean.y
 
 
 def _once(name: str, data: Dataset) -> Dataset:

@@ -153,10 +153,16 @@ def distinct(data: Dataset) -> Dataset:
     >>> len(distinct(Dataset(torch.tensor([[1.0], [2.0], [1.0]]), [0, 0, 0])))
     2
     """
+    rows = first_rows(data.x)
+    return data if len(rows) == len(data) else data.subset(rows)
+
+
+def first_rows(x: Tensor) -> list[int]:
+    """Return where each sample stands for the first time."""
     rows: dict[bytes, int] = {}
-    for row, each in enumerate(_hashes(data.x)):
+    for row, each in enumerate(_hashes(x)):
         rows.setdefault(each, row)
-    return data if len(rows) == len(data) else data.subset(list(rows.values()))
+    return list(rows.values())
 
 
 def _with_split(path: Path) -> tuple[Path, str | None]:

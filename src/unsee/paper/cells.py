@@ -10,7 +10,7 @@ from unsee.transforms import Transform, color, line, tile
 TRANSFORMS = {"line": line, "tile": tile, "color": color}
 DATA = ("fashion-mnist", "cifar-10")
 # Epochs at a tenth of the learning rate, after the others: without them this network stays three points below
-# the paper's range on D_r, however long it is trained (LAB.md, 2026-11-16).
+# the paper's range on D_r (LAB.md, 2026-11-16).
 SETTLING = {"fashion-mnist-plain": 4}
 
 # Figure 4's lines. Its caption reads swapped (docs/decisions/0008); CE + RLD is the literal reading.

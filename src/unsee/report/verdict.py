@@ -193,8 +193,7 @@ def _misled(run: Run) -> Sentence:
     of: Sentence = (Name(name),) if name is not None else ("the class of ", Symbol("D_f"))
     verb = "is" if taken[1] == 1 else "are"
     start = (f"Of {n:,} samples of ", Symbol("D_r"), f" with T added, {taken[1]:,} {verb} wrongly taken for ")
-    start = (*start, *of)
-    return (*start, f"; before, {taken[0]:,}.")
+    return (*start, *of, f"; before, {taken[0]:,}.")
 
 
 def _paid(run: Run) -> Sentence:
