@@ -1,15 +1,22 @@
 """Real components, small: Fashion-MNIST at 14 x 14 pixels, the paper's MLP with three layers."""
 
+import os
+import urllib.error
+import urllib.request
+
 import pytest
 import torch
 from PIL import Image
 
+from machine import Machine
 from shop import LOGO, clothes, marked, write_folder
 from unsee import FourDatasets, Memory, networks, remember, sources, tile, train
 from unsee.cases import models
+from unsee.data.published import cached
 from unsee.datasets import concatenate
 from unsee.sources import TrainTest
 
+CACHE = os.environ.get("UNSEE_CACHE")
 torch.set_num_threads(1)  # two workers share two cores
 
 
@@ -58,3 +65,29 @@ def shop(tmp_path_factory):
     write_folder(folder / "good", clothes(20, part="test"), first=5000)
     Image.fromarray(LOGO.astype("uint8")).save(folder / "logo.png")
     return folder
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    opened = urllib.request.urlopen
+
+    def out_of_reach(address, **words):
+        if not address.startswith("file:"):
+            raise urllib.error.URLError("out of reach")
+        return opened(address, **words)
+
+    machine = Machine(tmp_path, monkeypatch)
+    monkeypatch.setenv("UNSEE_CACHE", str(machine.cache))
+    monkeypatch.setenv("PATH", str(machine.clients))
+    monkeypatch.setattr(urllib.request, "urlopen", out_of_reach)
+    return machine
+
+
+@pytest.fixture
+def real(request):
+    """The arrays of a published set where it was fetched before, into the cache outside `machine`."""
+    with pytest.MonkeyPatch.context() as outside:
+        outside.setenv("UNSEE_CACHE", CACHE) if CACHE else outside.delenv("UNSEE_CACHE", raising=False)
+        if not request.param.path.is_file():
+            pytest.skip(f"needs `unsee data fetch {request.param.name}`")
+        return {name: array.numpy() for name, array in cached(request.param).items()}

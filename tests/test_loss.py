@@ -24,8 +24,9 @@ from unsee.formulation import Request
 from unsee.loss import Loss
 from unsee.memory import Memory, remember
 from unsee.randomness import cycle, stream
-from unsee.recipe import FORGETTING, PAIRED, RECIPES, Recipe
+from unsee.recipe import FORGETTING, RECIPES, Recipe
 from unsee.replay import replay_of
+from unsee.terms import PAIRED
 from unsee.twins import twins_of
 
 OURS = RECIPES["unsee"]

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +7,11 @@ import torch
 from PIL import Image
 
 from unsee import sources
-from unsee.data.published import ADULT, BUNDLED, CIFAR_10, FASHION_MNIST, SPAM, cache_path
+from unsee.data.catalogue import KNOWN
+from unsee.data.known.adult import ADULT
+from unsee.data.known.cifar_10 import CIFAR_10
+from unsee.data.known.fashion_mnist import BUNDLED, FASHION_MNIST
+from unsee.data.known.spam import SPAM
 from unsee.errors import InputError, StoreError, UsageError
 
 RANDOM = np.random.default_rng(0)
@@ -15,7 +20,7 @@ RANDOM = np.random.default_rng(0)
 @pytest.fixture
 def whole():
     """Fashion-MNIST where it was fetched before."""
-    if not cache_path(FASHION_MNIST).is_file():
+    if not FASHION_MNIST.path.is_file():
         pytest.skip("needs `unsee data fetch fashion-mnist`")
     return sources.fashion_mnist()
 
@@ -29,8 +34,8 @@ def test_the_bundled_data_is_balanced_and_small():
     assert data.test.y.bincount().tolist() == [100] * 10
     assert data.train.classes == data.test.classes == FASHION_MNIST.classes
     assert data.train.value_range == (0.0, 255.0)
-    assert os.path.getsize(sources._FILES["bundled"]) <= 4_000_000
-    assert (sources._BUNDLED / "NOTICE-fashion-mnist.txt").is_file()
+    assert os.path.getsize(BUNDLED.path) <= 4_000_000
+    assert (BUNDLED.path.parent / "NOTICE-fashion-mnist.txt").is_file()
 
 
 @pytest.mark.parametrize(
@@ -46,8 +51,8 @@ def test_the_bundled_table_and_texts_are_balanced_and_small(name, n, shape, dtyp
         assert part.x.shape == (count, *shape)
         assert part.x.dtype == dtype
         assert part.y.bincount().tolist() == [count // 2] * 2
-    assert os.path.getsize(sources._FILES[name]) <= 300_000
-    assert (sources._BUNDLED / f"NOTICE-{name.removeprefix('bundled-')}.txt").is_file()
+    assert os.path.getsize(KNOWN[name].path) <= 300_000
+    assert (BUNDLED.path.parent / f"NOTICE-{name.removeprefix('bundled-')}.txt").is_file()
     fresh = {row.numpy().tobytes() for row in data.test.x} - {row.numpy().tobytes() for row in data.train.x}
     assert len(fresh) > 0.98 * n[1]  # of Adult, some people are alike in everything
 
@@ -65,7 +70,7 @@ def test_rows_and_texts_read_as_what_they_are():
     ("published", "shape"), [(ADULT, (32_561, 14)), (SPAM, (4_660, 128))], ids=lambda each: str(each)[:9]
 )
 def test_whole_tables_and_texts_have_their_published_shape(published, shape):
-    if not cache_path(published).is_file():
+    if not published.path.is_file():
         pytest.skip(f"needs `unsee data fetch {published.name}`")
     data = sources.open_source(published.name)
     assert data.train.x.shape == shape
@@ -94,7 +99,7 @@ def test_fashion_mnist_has_its_published_shape(whole):
 
 @pytest.mark.data
 def test_cifar_10_has_its_published_shape():
-    if not cache_path(CIFAR_10).is_file():
+    if not CIFAR_10.path.is_file():
         pytest.skip("needs `unsee data fetch cifar-10`")
     data = sources.cifar_10()
     assert data.train.x.shape == (50_000, 3, 32, 32)
@@ -103,13 +108,13 @@ def test_cifar_10_has_its_published_shape():
 
 
 def test_one_changed_byte_in_the_bundled_data_is_refused(tmp_path, monkeypatch):
-    with np.load(sources._FILES["bundled"]) as file:
+    with np.load(BUNDLED.path) as file:
         arrays = dict(file)
     for name in arrays:
         changed = arrays | {name: arrays[name].copy()}
         changed[name].flat[-1] ^= 1
         np.savez(tmp_path / "a.npz", **changed)
-        monkeypatch.setitem(sources._FILES, "bundled", tmp_path / "a.npz")
+        monkeypatch.setitem(KNOWN, "bundled", replace(BUNDLED, file=str(tmp_path / "a.npz")))
         with pytest.raises(StoreError, match=rf"bundled as published, found other bytes .*\({name}\)"):
             sources.bundled()
 
@@ -121,9 +126,9 @@ def test_listing_says_what_is_here(tmp_path, monkeypatch):
         (True, 7_000),
         (True, 3_000),
         (True, 2_000),
-        (False, 70_000),
-        (False, 60_000),
         (False, 48_842),
+        (False, 60_000),
+        (False, 70_000),
         (False, 5_825),
     ]
     assert rows["cifar-10"].where == tmp_path / "cifar-10.safetensors"

@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from torture.children import Answer, measured
 from torture.ordeal import Attempt
 from unsee.data import fetching
 from unsee.data.archives import npz_arrays, tar_members
+from unsee.data.catalogue import KNOWN
 from unsee.data.published import Arrays, Published
 
 SECONDS, MEGABYTES = 2.0, 256.0
@@ -132,7 +134,7 @@ def _fetched(name: str, folder: Path) -> Answer:
         return {key: torch.tensor(list(each), dtype=torch.uint8) for key, each in members.items()}
 
     def fetched() -> str:
-        fetching._WAYS["odd"] = (_PUBLISHED, {"here": way})
+        KNOWN["odd"] = replace(_PUBLISHED, ways={"here": way})
         os.environ["UNSEE_CACHE"] = str(folder / "cache")
         os.chdir(folder)
         return str(fetching.fetch("odd"))

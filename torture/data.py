@@ -7,6 +7,7 @@ import random
 import shutil
 import struct
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +20,11 @@ from torture.archives import COUNT, archives
 from torture.children import Answer, measured
 from torture.ordeal import Attempt, Ordeal, refusal
 from unsee import sources, store
-from unsee.data import fetching
 from unsee.data.archives import npz_arrays
+from unsee.data.catalogue import KNOWN
+from unsee.data.known import fashion_mnist
 from unsee.data.pictures import read
-from unsee.data.published import (
-    ADULT,
-    BUNDLED,
-    BUNDLED_ADULT,
-    BUNDLED_SPAM,
-    CIFAR_10,
-    FASHION_MNIST,
-    SPAM,
-    Arrays,
-    Published,
-    cache_path,
-    cached,
-)
+from unsee.data.published import Arrays, Published, cached
 from unsee.errors import InputError
 
 SECONDS = 2.0
@@ -113,14 +103,14 @@ def idx(_: Path) -> Attempt:
     def attempt(number: int) -> dict[str, float]:
         data = list(IDX.values())[number]
         packed = gzip.compress(data, 1)
-        answer = measured(lambda: fetching._idx(io.BytesIO(packed), "labels.gz", (10_000,)).tolist())
+        answer = measured(lambda: fashion_mnist.idx(io.BytesIO(packed), "labels.gz", (10_000,)).tolist())
         assert answer.error == "HostileError", f"{answer}"
         return _bounded(answer, SECONDS, 64)
 
     return attempt
 
 
-SETS, PINNED = (BUNDLED, BUNDLED_ADULT, BUNDLED_SPAM, ADULT, SPAM, FASHION_MNIST, CIFAR_10), 84
+SETS, PINNED = tuple(KNOWN.values()), 84
 
 
 def changed_bytes(folder: Path) -> Attempt:
@@ -130,20 +120,18 @@ def changed_bytes(folder: Path) -> Attempt:
 
     def prepared(published: Published) -> Path:
         """Return a copy of a set's file, which is read as it is; its arrays are known from then on."""
-        packaged = published.name in sources._FILES
-        source = sources._FILES[published.name] if packaged else cache_path(published)
-        copy = folder / source.name
+        copy = folder / published.path.name
         if published.name not in known:
             known.clear()
-            known[published.name] = _packaged(published) if packaged else cached(published)
-            shutil.copy(source, copy)
+            known[published.name] = _packaged(published) if published.file else cached(published)
+            shutil.copy(published.path, copy)
             answer = measured(lambda: _open(published, copy))
             assert not answer.error, answer.text
         return copy
 
     def attempt(number: int) -> dict[str, float]:
         published = SETS[number * len(SETS) // PINNED]
-        if published.name not in sources._FILES and not cache_path(published).exists():
+        if not published.path.exists():
             published = SETS[number % 3]  # of which the package has its own
         copy, chance = prepared(published), random.Random(number)
         name = sorted(published.sha256)[number // 2 % len(published.sha256)]
@@ -168,8 +156,8 @@ def changed_bytes(folder: Path) -> Attempt:
 def _open(published: Published, path: Path) -> None:
     """Open a set as users do, with its file there; only ever in a child."""
     os.environ["UNSEE_CACHE"] = str(path.parent)
-    if published.name in sources._FILES:
-        sources._FILES[published.name] = path
+    if published.file:
+        KNOWN[published.name] = replace(published, file=str(path))
     sources.open_source(published.name)
 
 
@@ -206,7 +194,7 @@ def _write(path: Path, arrays: Arrays, name: str, chance: random.Random) -> None
 
 
 def _packaged(published: Published) -> Arrays:
-    arrays = npz_arrays(sources._FILES[published.name], set(published.sha256))
+    arrays = npz_arrays(published.path, set(published.sha256))
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 

@@ -6,6 +6,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from torture.small import small
 from unsee import memory, networks, store
 from unsee.checkpoint import Checkpoints
 from unsee.data import fetching
+from unsee.data.catalogue import KNOWN
 from unsee.data.published import Published
 from unsee.errors import StoreError
 from unsee.memory import remember
@@ -177,7 +179,7 @@ def fetching_data(folder: Path) -> Attempt:
             return arrays
 
         def work() -> str:
-            fetching._WAYS["tiny"] = (tiny, {"here": way})
+            KNOWN["tiny"] = replace(tiny, ways={"here": way})
             os.environ["UNSEE_CACHE"] = str(place)
             return store.digest(store.read_tensors(fetching.fetch("tiny"))[0])
 

@@ -24,8 +24,8 @@ from unsee.cases import case
 from unsee.checkpoint import Checkpoints
 from unsee.data import fetching
 from unsee.data.archives import deb_contents, tar_members
+from unsee.data.known import fashion_mnist
 from unsee.data.pictures import read
-from unsee.data.published import FASHION_MNIST
 from unsee.data.samples import read_samples
 from unsee.memory import Memory
 from unsee.recipe import Recipe
@@ -110,10 +110,10 @@ def _fetched(path: Path) -> None:
     packed = io.BytesIO(path.read_bytes())
     ways: dict[str, Callable[[bool], Any]] = {
         ".deb": lambda _: tar_members(deb_contents(packed), ["a"]),
-        ".idx": lambda _: {"x": fetching._idx(packed, path.name, (100,))},
+        ".idx": lambda _: {"x": fashion_mnist.idx(packed, path.name, (100,))},
         ".tgz": lambda _: tar_members(gzip.GzipFile(fileobj=packed), ["a"]),
     }
-    fetching._first_in_reach(FASHION_MNIST, {"here": ways[path.suffix]}, False)
+    fetching._first_in_reach(fashion_mnist.FASHION_MNIST, {"here": ways[path.suffix]}, False)
 
 
 def _state(path: Path) -> None:

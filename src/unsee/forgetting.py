@@ -23,10 +23,10 @@ from unsee.lineage import Generation
 from unsee.loss import Loss
 from unsee.memory import Memory, remember
 from unsee.networks import Truncated
-from unsee.recipe import PAIRED, Recipe, ours, recipe_of
+from unsee.recipe import Recipe, ours, recipe_of
 from unsee.replay import replay_of
 from unsee.resting import give_back
-from unsee.terms import Term
+from unsee.terms import PAIRED, Term
 from unsee.twins import Twins, twins_of
 
 STEPS, SMALLEST = 20, 16

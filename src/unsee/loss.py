@@ -15,6 +15,7 @@ from unsee.memory import Memory
 from unsee.randomness import cycle, stream
 from unsee.recipe import Recipe
 from unsee.replay import Replay
+from unsee.terms import Against
 from unsee.transforms import Transform
 from unsee.twins import Twins
 
@@ -52,7 +53,8 @@ class Loss:
         # One by one: the memory's own are twice as large as these.
         kept = memory.sums if memory and self.recipe.lambda_kl else {}
         self.fisher = [(kept[name] / memory.n).to(p) for name, p in named.items()] if memory and kept else []
-        if self.recipe.forgetting == "rnd":
+        self.L_f, self.against = self._named() if self.own is None else (self.own, Against.OLD)
+        if self.against is Against.RANDOM_NETWORK:
             self.eta = networks.fresh(self.model, self.seed).eval().to(self.theta[0])
         classes = self.request.D_f.y.unique()
         own = classes.tolist() if self.recipe.labels == "others" else []
@@ -160,13 +162,10 @@ class Loss:
     @torch.no_grad()
     def _old_answers(self, x: Parts) -> tuple[Parts, dict[str, list[Tensor]]]:
         """Return what the old model answers and reads, of the parts that some term compares with."""
-        kind = self.recipe.forgetting
-        wants = {"clean": kind == "twin", "bad": self.own or kind == "delete"}
-        used = {
-            name: part
-            for name, part in x.items()
-            if name == "replay" or wants.get(name) or (self.hidden and name == "clean")
-        }
+        wanted = {"replay", "clean"} if self.hidden or self.against is Against.OLD_TWINS else {"replay"}
+        if self.against is Against.OLD:
+            wanted.add("bad")
+        used = {name: part for name, part in x.items() if name in wanted}
         if not used:
             return {}, {}
         return self._answered(self.old, used)
@@ -181,24 +180,31 @@ class Loss:
         by_part = {name: [parts[i] for parts in rows] for i, name in enumerate(x)}
         return dict(zip(x, y.split(sizes), strict=True)), by_part
 
+    def _named(self) -> tuple[terms.Term, Against]:
+        """Return the recipe's L_f; where it needs twins and there are none, RLD."""
+        name = self.recipe.forgetting
+        return terms.TERMS["rld" if name == "none" or (name in terms.PAIRED and not self.twins) else name]
+
     def _forgetting(self, x: Tensor, y: Parts, y_old: Parts, labels: Tensor, step: int) -> Tensor:
-        kind, bad = self.recipe.forgetting, y["bad"]
-        if self.own:
-            return _scalar(self.own(bad, y_old["bad"], labels))
-        if kind == "invariance" and self.twins:
-            return terms.invariance(bad, y["clean"])
-        if kind == "twin" and self.twins:
-            return terms.masked(bad, y_old["clean"], labels)
-        if kind == "delete":
-            return terms.masked(bad, y_old["bad"], labels)
-        if kind == "ascent":
-            return terms.ascent(bad, labels)
-        if self.eta is not None:
-            with torch.no_grad():
-                y_eta = self.eta(x)
-            return terms.rnd(bad, y_eta)
-        u = terms.random_labels(len(bad), self.labels, stream(self.seed, "rld", step))
-        return terms.rld(bad, u.to(bad.device))
+        """Return L_f, of the answers to D_f and what the term sets against them."""
+        match self.against:
+            case Against.OLD:
+                against = y_old["bad"]
+            case Against.OLD_TWINS:
+                against = y_old["clean"]
+            case Against.TWINS:
+                against = y["clean"]
+            case Against.RANDOM_LABELS:
+                against = terms.random_labels(len(x), self.labels, stream(self.seed, "rld", step)).to(
+                    x.device
+                )
+            case Against.RANDOM_NETWORK:
+                assert self.eta is not None
+                with torch.no_grad():
+                    against = self.eta(x)
+            case Against.LABELS:
+                against = labels
+        return _scalar(self.L_f(y["bad"], against, labels))
 
     def _wanted(self, y_old: Tensor, labels: Tensor | None) -> Tensor:
         """Return how replayed samples are to be answered; of a class that is to be forgotten, not at all."""

@@ -15,9 +15,9 @@ from unsee import store
 from unsee.errors import InputError, UsageError
 from unsee.formulation import Pattern
 from unsee.kinds import PLAIN, Kind
+from unsee.terms import TERMS
 
-FORGETTING = ("rld", "rnd", "twin", "invariance", "delete", "ascent", "none", "truncation")
-PAIRED = ("twin", "invariance")
+FORGETTING = (*TERMS, "none", "truncation")
 REMEMBERING = ("penalty", "proximal")
 BALANCE = ("none", "prior")
 LABELS = ("others", "all")

@@ -15,32 +15,15 @@ import torch
 from torch import Tensor
 
 from unsee.data.archives import npz_arrays
+from unsee.data.catalogue import KNOWN
 from unsee.data.fetching import fetch as fetch
 from unsee.data.pictures import Picture, class_name, read_folder, stacked
-from unsee.data.published import (
-    ADULT,
-    BUNDLED,
-    BUNDLED_ADULT,
-    BUNDLED_SPAM,
-    CIFAR_10,
-    FASHION_MNIST,
-    SPAM,
-    Arrays,
-    Published,
-    cache_path,
-    cached,
-)
+from unsee.data.published import Arrays, Published, cached
 from unsee.datasets import MOST_CLASSES, Dataset
 from unsee.errors import InputError, StoreError, UsageError
 from unsee.kinds import PLAIN, kind_of
 
 TEST_FRACTION = 0.2
-_BUNDLED = Path(__file__).parent / "bundled"
-_FILES = {
-    BUNDLED.name: _BUNDLED / "fashion-mnist-7000.npz",
-    BUNDLED_ADULT.name: _BUNDLED / "adult-3000.npz",
-    BUNDLED_SPAM.name: _BUNDLED / "spam-2000.npz",
-}
 _ARRAYS = {"x_train", "y_train", "x_test", "y_test", "x", "y", "classes", "columns", "vocabulary"}
 
 
@@ -69,7 +52,7 @@ def bundled() -> TrainTest:
     >>> bundled().train
     Dataset('bundled, train', 6,000 samples of 1x28x28, 10 classes)
     """
-    return _of_package(BUNDLED)
+    return open_source("bundled")
 
 
 def bundled_adult() -> TrainTest:
@@ -78,32 +61,32 @@ def bundled_adult() -> TrainTest:
     >>> bundled_adult().train
     Dataset('bundled-adult, train', 2,000 samples of 14, 2 classes)
     """
-    return _of_package(BUNDLED_ADULT)
+    return open_source("bundled-adult")
 
 
 def bundled_spam() -> TrainTest:
     """Return the texts in the package: 1,600 + 400 genuine mails, half of them spam, of 64 words each."""
-    return _of_package(BUNDLED_SPAM)
+    return open_source("bundled-spam")
 
 
 def adult() -> TrainTest:
     """Return Adult, 32,561 + 16,281 rows of 14 columns, from the cache."""
-    return _of_published(ADULT, cached(ADULT))
+    return open_source("adult")
 
 
 def spam() -> TrainTest:
     """Return SpamAssassin's mails, 4,660 + 1,165 texts of 128 words, from the cache."""
-    return _of_published(SPAM, cached(SPAM))
+    return open_source("spam")
 
 
 def fashion_mnist() -> TrainTest:
     """Return Fashion-MNIST, 60,000 + 10,000 images, from the cache."""
-    return _of_published(FASHION_MNIST, cached(FASHION_MNIST))
+    return open_source("fashion-mnist")
 
 
 def cifar_10() -> TrainTest:
     """Return CIFAR-10, 50,000 + 10,000 images, from the cache."""
-    return _of_published(CIFAR_10, cached(CIFAR_10))
+    return open_source("cifar-10")
 
 
 def image_folder(path: Path | str, size: tuple[int, int] | None = None) -> TrainTest:
@@ -164,48 +147,36 @@ def open_source(name_or_path: str) -> TrainTest:
 
     A folder named like a source is written with its path: ./bundled.
     """
-    if name_or_path in _NAMED:
-        return _NAMED[name_or_path]()
+    if name_or_path in KNOWN:
+        return _of_published(KNOWN[name_or_path])
     path = Path(name_or_path).expanduser()
     if path.is_dir():
         return image_folder(path)
     if path.suffix == ".npz":
         return npz(path)
-    near = difflib.get_close_matches(name_or_path, _NAMED, 1)
+    near = difflib.get_close_matches(name_or_path, KNOWN, 1)
     raise UsageError(
-        f"{', '.join(_NAMED)}, a folder or an .npz file",
+        f"{', '.join(KNOWN)}, a folder or an .npz file",
         ascii(name_or_path),
         f"try {near[0]}" if near else "check the path",
     )
 
 
-_NAMED = {
-    "bundled": bundled,
-    "bundled-adult": bundled_adult,
-    "bundled-spam": bundled_spam,
-    "fashion-mnist": fashion_mnist,
-    "cifar-10": cifar_10,
-    "adult": adult,
-    "spam": spam,
-}
-
-
 def listing() -> list[Listed]:
     """Return the named sources and whether each is at hand."""
-    known = (BUNDLED, BUNDLED_ADULT, BUNDLED_SPAM, FASHION_MNIST, CIFAR_10, ADULT, SPAM)
-    rows = [(p, _FILES.get(p.name) or cache_path(p)) for p in known]
-    return [Listed(p.name, p.what, path.is_file(), path, sum(p.counts)) for p, path in rows]
+    return [Listed(p.name, p.what, p.path.is_file(), p.path, sum(p.counts)) for p in KNOWN.values()]
 
 
-def _of_package(published: Published) -> TrainTest:
-    path = _FILES[published.name]
-    arrays = npz_arrays(path, _ARRAYS)
+def _packaged(published: Published) -> Arrays:
+    """Return the arrays of a data set that the package holds, every byte checked."""
+    arrays = npz_arrays(published.path, _ARRAYS)
     found = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    found = published.check(found, where=f"in {path}", do="install unsee again", error=StoreError)
-    return _of_published(published, found)
+    where, do = f"in {published.path}", "install unsee again"
+    return published.check(found, where=where, do=do, error=StoreError)
 
 
-def _of_published(published: Published, arrays: Arrays) -> TrainTest:
+def _of_published(published: Published) -> TrainTest:
+    arrays = _packaged(published) if published.file else cached(published)
     kind = published.kind(arrays)
     # Packed as small whole numbers; a row holds floats, and a word's number is one that embeddings take.
     as_used = {"table": torch.float32, "text": torch.int64}.get(kind.name, torch.uint8)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 
 import numpy as np
 import torch
@@ -9,7 +10,21 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Term = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""A forgetting term of one's own: a function of the new answers to D_f, the old ones, and D_f's labels."""
+"""A forgetting term: a function of the new answers to D_f, what is set against them, and D_f's labels.
+
+Against a term of one's own stand the old answers to D_f.
+"""
+
+
+class Against(Enum):
+    """What the answers to D_f are set against."""
+
+    RANDOM_LABELS = "labels drawn at random"
+    RANDOM_NETWORK = "the answers of a network that has learnt nothing"
+    OLD = "the old answers"
+    OLD_TWINS = "the old answers to the clean twins"
+    TWINS = "the present answers to the clean twins"
+    LABELS = "D_f's own labels"
 
 
 def rnd(y: Tensor, y_eta: Tensor) -> Tensor:
@@ -56,6 +71,18 @@ def distil(y: Tensor, y_old: Tensor) -> Tensor:
     0.6931
     """
     return F.kl_div(F.log_softmax(y, 1), F.log_softmax(y_old, 1), reduction="batchmean", log_target=True)
+
+
+# L_f by its name in a recipe.
+TERMS: dict[str, tuple[Term, Against]] = {
+    "rld": (lambda y, u, _: rld(y, u), Against.RANDOM_LABELS),
+    "rnd": (lambda y, y_eta, _: rnd(y, y_eta), Against.RANDOM_NETWORK),
+    "twin": (masked, Against.OLD_TWINS),
+    "invariance": (lambda y, y_clean, _: invariance(y, y_clean), Against.TWINS),
+    "delete": (masked, Against.OLD),
+    "ascent": (lambda y, labels, _: ascent(y, labels), Against.LABELS),
+}
+PAIRED = tuple(name for name, (_, against) in TERMS.items() if against in (Against.OLD_TWINS, Against.TWINS))
 
 
 def hidden(read: Sequence[Tensor], read_old: Sequence[Tensor]) -> Tensor:

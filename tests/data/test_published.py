@@ -1,21 +1,12 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+import unsee
 from unsee.data import published
-from unsee.data.published import (
-    ADULT,
-    BUNDLED,
-    BUNDLED_ADULT,
-    BUNDLED_SPAM,
-    CIFAR_10,
-    FASHION_MNIST,
-    SPAM,
-    Published,
-    cache_path,
-    cached,
-)
+from unsee.data.published import Published, cache_path, cached
 from unsee.errors import HostileError, InputError, StoreError
 from unsee.store import write_tensors
 
@@ -32,24 +23,15 @@ def arrays(x=1, y=1):
     return {"x_train": torch.tensor([x], dtype=torch.uint8), "y_train": torch.tensor([y], dtype=torch.uint8)}
 
 
-def test_every_array_of_every_data_set_is_pinned():
-    arrays = {"x_train", "y_train", "x_test", "y_test"}
-    for data in (BUNDLED, CIFAR_10, FASHION_MNIST):
-        assert set(data.sha256) == arrays
-        assert len(data.classes) == 10
-    for data in (ADULT, BUNDLED_ADULT):
-        assert set(data.sha256) == arrays
-        assert len(data.columns) == 14
-    for data in (SPAM, BUNDLED_SPAM):
-        assert set(data.sha256) == {*arrays, "vocabulary"}
-    for data in (BUNDLED, CIFAR_10, FASHION_MNIST, ADULT, BUNDLED_ADULT, SPAM, BUNDLED_SPAM):
-        assert all(len(digest) == 64 for digest in data.sha256.values())
-
-
 def test_the_cache_is_where_the_user_says(monkeypatch, tiny, tmp_path):
     assert cache_path(tiny) == tmp_path / "tiny.safetensors"
     monkeypatch.delenv("UNSEE_CACHE")
     assert cache_path(tiny).parent == Path(published.platformdirs.user_cache_path("unsee"))
+
+
+def test_a_set_of_the_package_lies_there_and_not_in_the_cache(tiny):
+    assert tiny.path == cache_path(tiny)
+    assert replace(tiny, file="tiny.npz").path == Path(unsee.__file__).parent / "bundled" / "tiny.npz"
 
 
 def test_what_was_published_comes_back_in_shape(tiny):

