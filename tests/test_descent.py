@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+from unsee import descent
 from unsee.checkpoint import Checkpoints
 from unsee.descent import Plan, Watch, descend
 from unsee.errors import Diverged, InputError, Interrupted
+from unsee.updating import Remembering, Update
 
 
 def parabola(model, scale=1.0):
@@ -131,8 +133,14 @@ def rates_of(plan, losses):
         model.weight.grad = torch.zeros_like(model.weight)
         return {"L": torch.tensor(float(losses[min(step // plan.steps_per_epoch, len(losses) - 1)]))}
 
-    done = descend(model, gradients, plan, after=rates.append)
-    return rates, done
+    class Noted(Update):
+        def __call__(self, lr):
+            rates.append(lr)
+            return super().__call__(lr)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(descent, "Update", Noted)
+        return rates, descend(model, gradients, plan)
 
 
 def test_it_ends_an_epoch_after_the_loss_stalls():
@@ -180,18 +188,17 @@ def test_the_epochs_are_the_most_even_where_the_last_one_stalls():
     assert len(rates_of(plan, [1, 1])[1].rows) == 3
 
 
-def test_after_is_called_when_the_step_was_made():
-    model, seen = line(), []
+def test_R_is_a_loss_like_the_others_and_may_diverge():
+    model, before = line(), line().weight.detach().clone()
     plan = Plan(lr=0.1, momentum=0.0, epochs=2, n=2, batch_size=1)
-
-    def after(lr):
-        seen.append((lr, model.weight[0, 0].item()))
-        with torch.no_grad():
-            model.weight.fill_(1.0)
-
-    descend(model, parabola(model), plan, after=after)
-    assert seen == [(0.1, pytest.approx(0.8))] * 4
-    assert model.weight.tolist() == [[1, 1, 1]]
+    far = [before - 1]
+    done = descend(model, parabola(model), plan, R=Remembering(far, [torch.full_like(before, 0.1)], 1.0))
+    assert [("R" in row) for row in done.rows] == [False, True, True]
+    assert done.rows[1]["R"] > 0
+    model = line()
+    with pytest.raises(Diverged, match="R = inf at step 0: kept the state after step 0"):
+        descend(model, parabola(model), plan, R=Remembering(far, [torch.full_like(before, math.inf)], 1.0))
+    assert torch.equal(model.weight, before)
 
 
 # ---- the floor ----------------------------------------------------------------------------------

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +10,8 @@ from scipy.stats import chisquare
 
 import reference
 from reference import cross_entropy, remembering_and_gradient, squared_distance
-from unsee import FourDatasets, forget, networks, remember, terms, tile
+from unsee import terms
 from unsee.randomness import stream
-from unsee.recipe import RECIPES
 
 
 @pytest.fixture
@@ -39,12 +37,13 @@ def test_remembering_and_its_gradient_against_the_twin():
     value, gradients = remembering_and_gradient(new, old, fisher)
     assert terms.remembering(new, old, fisher).item() == pytest.approx(value, rel=1e-6)
     before = [torch.randn(p.shape, generator=generator) for p in old]
-    for p, start in zip(new, before, strict=True):
-        p.grad = start.clone()
-    assert float(terms.add_remembering(new, old, fisher, 3e4)) == pytest.approx(value, rel=1e-6)
-    for p, start, gradient in zip(new, before, gradients, strict=True):
+    found = 0.0
+    for p, p_old, f, start, gradient in zip(new, old, fisher, before, gradients, strict=True):
+        grad, room = start.clone(), (torch.empty_like(p_old), torch.empty_like(p_old))
+        found += float(terms.pull_(grad, p, p_old, f, 3e4, room))
         expected = start.double() + 3e4 * gradient
-        assert float((p.grad - expected).abs().max() / expected.abs().max()) < 1e-6
+        assert float((grad - expected).abs().max() / expected.abs().max()) < 1e-6
+    assert found == pytest.approx(value, rel=1e-6)
 
 
 def test_random_labels_are_uniform_on_the_subset_and_never_outside():
@@ -169,7 +168,7 @@ triples = st.lists(st.tuples(moderate, moderate, fishers), min_size=1, max_size=
 def stepped(rows, strength, dtype=torch.float64):
     theta, old, fisher = (torch.tensor(column, dtype=dtype) for column in zip(*rows, strict=True))
     new = theta.clone()
-    terms.proximal_([new], [old], [fisher], strength)
+    terms.proximal_(new, old, fisher, strength, (torch.empty_like(new), torch.empty_like(new)))
     return theta, old, fisher, new
 
 
@@ -229,62 +228,9 @@ def test_a_numeric_minimum_lies_at_the_proximal_step():
         assert float(new) == pytest.approx(minimize_scalar(objective).x, abs=1e-6)
 
 
-def test_the_proximal_step_is_taken_in_place_and_by_tensor():
-    theta = [torch.ones(2, 3), torch.ones(3, requires_grad=True)]
-    old = [torch.zeros(2, 3), torch.zeros(3)]
-    terms.proximal_(theta, old, [torch.ones(2, 3), torch.full((3,), 3.0)], 1.0)
-    assert theta[0].tolist() == [[0.5] * 3] * 2
-    assert theta[1].tolist() == [0.25] * 3
-    assert not any(t.any() for t in old)
-    with pytest.raises(ValueError, match="shorter"):
-        terms.proximal_(theta, old[:1], [torch.ones(2, 3)], 1.0)
-
-
-@torch.no_grad()
-def added_with_fresh_room(theta, theta_old, fisher, lambda_kl):
-    total = []
-    for p, old, f in zip(theta, theta_old, fisher, strict=True):
-        moved = p - old
-        pull = f * moved
-        total.append(torch.dot(pull.flatten(), moved.flatten()))
-        p.grad.add_(pull, alpha=2 * lambda_kl)
-    return torch.stack(total).sum()
-
-
-@torch.no_grad()
-def proximal_with_fresh_room(theta, theta_old, fisher, strength):
-    for p, old, f in zip(theta, theta_old, fisher, strict=True):
-        a = (f * strength).nan_to_num_(nan=0.0)
-        p.lerp_(old, a / (1 + a))
-
-
-@pytest.mark.parametrize(
-    ("name", "pattern"),
-    [
-        *(("unsee", "B"), ("unsee", "C"), ("fashion-mnist/tile/B", "B"), ("cifar-10/line/C", "C")),
-        *(("unsee/A", "A"), ("pattern-a/rld", "A"), ("pattern-a/rnd", "A")),
-    ],
-)
-def test_sharing_room_changes_no_bit(model, data, memory, monkeypatch, name, pattern):
-    four = FourDatasets.of_class(data, 0, None if pattern == "A" else tile())
-    kept = memory if pattern != "A" else remember(model, four.pretraining)
-    recipe = replace(RECIPES[name], epochs=2, batch_size=16)
-    recipe = recipe if name.startswith("unsee") else replace(recipe, lambda_kl=1e3, lr=1e-3)
-    shared = forget(model, four.request(pattern), kept, recipe)
-    monkeypatch.setattr(terms, "add_remembering", added_with_fresh_room)
-    monkeypatch.setattr(terms, "proximal_", proximal_with_fresh_room)
-    fresh = forget(model, four.request(pattern), kept, recipe)
-    assert networks.identity(shared.model) == networks.identity(fresh.model) != networks.identity(model)
-    assert shared.trajectory == fresh.trajectory
-
-
-def test_room_is_of_each_kind():
-    """Weights of two types in one model, and one that does not lie row by row."""
-    generator = torch.Generator().manual_seed(2)
-    old = [torch.randn(4, 3, generator=generator), torch.randn(5, generator=generator).double()]
-    old.append(torch.randn(2, 3, 4, 4, generator=generator).to(memory_format=torch.channels_last))
-    fisher = [torch.rand_like(p) for p in old]
-    sides = [[(p + 0.1).requires_grad_() for p in old] for _ in range(2)]
-    for step, theta in zip((terms.proximal_, proximal_with_fresh_room), sides, strict=True):
-        step(theta, old, fisher, 3.0)
-    assert all(torch.equal(a, b) for a, b in zip(*sides, strict=True))
+def test_the_proximal_step_is_taken_in_place_and_only_there():
+    theta, old, fisher = torch.ones(3, requires_grad=True), torch.zeros(3), torch.full((3,), 3.0)
+    terms.proximal_(theta, old, fisher, 1.0, (torch.empty(3), torch.empty(3)))
+    assert theta.tolist() == [0.25] * 3
+    assert not old.any()
+    assert fisher.tolist() == [3.0] * 3

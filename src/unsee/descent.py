@@ -15,6 +15,7 @@ from unsee.checkpoint import Checkpoints, State
 from unsee.errors import Diverged, InputError, Interrupted
 from unsee.progress import bar
 from unsee.store import under
+from unsee.updating import Remembering, Update
 
 Row = dict[str, Any]
 WARM_UP = 10
@@ -121,15 +122,15 @@ def descend(
     *,
     watch: Watch = Watch(),  # noqa: B008
     checkpoints: Checkpoints | None = None,
-    after: Callable[[float], None] | None = None,
+    R: Remembering | None = None,
 ) -> Descent:
     """Train `model` in place and say how it went.
 
-    `gradients(step)` puts the gradients into the parameters and returns the losses by name; `after(lr)`
-    is called when a step with this learning rate was made.
+    `gradients(step)` puts the gradients into the parameters and returns the losses by name; R is no part of
+    them, it is added in the update.
     """
     with checkpoints.alone() if checkpoints else nullcontext():
-        return _descend(model, gradients, plan, watch, checkpoints, after)
+        return _descend(model, gradients, plan, watch, checkpoints, R)
 
 
 def _descend(
@@ -138,11 +139,10 @@ def _descend(
     plan: Plan,
     watch: Watch,
     checkpoints: Checkpoints | None,
-    after: Callable[[float], None] | None,
+    R: Remembering | None,
 ) -> Descent:
-    optimizer = torch.optim.SGD(_trainable(model), plan.lr, plan.momentum, fused=True)
-    optimizer.zero_grad()
-    run = _Run(model, optimizer, plan, watch, after)
+    model.zero_grad()
+    run = _Run(model, Update(_trainable(model), plan.momentum, R), plan, watch)
     if checkpoints and (state := checkpoints.read()):
         run.restore(state)
     else:
@@ -163,16 +163,8 @@ def _descend(
 class _Run:
     """A descent under way: the step, the rows so far, the sums of the epoch that has begun."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        plan: Plan,
-        watch: Watch,
-        after: Callable[[float], None] | None,
-    ) -> None:
-        self.model, self.optimizer, self.plan, self.watch = model, optimizer, plan, watch
-        self.after = after
+    def __init__(self, model: nn.Module, update: Update, plan: Plan, watch: Watch) -> None:
+        self.model, self.update, self.plan, self.watch = model, update, plan, watch
         self.step, self.exact = 0, True
         self.rows: list[Row] = []
         self.sums: dict[str, float] = {}
@@ -190,17 +182,11 @@ class _Run:
 
     def take(self, losses: Mapping[str, Tensor]) -> None:
         """Check the losses, make the step they belong to, and close the epoch if it ends here."""
-        values = {name: float(loss) for name, loss in losses.items()}
-        if not all(math.isfinite(value) for value in values.values()):
-            self.diverge(values)
+        values = self.checked({name: float(loss) for name, loss in losses.items()})
+        R = self.update(self.plan.lr_at(self.step, self.end))
+        if R is not None:
+            values = self.checked({**values, "R": float(R)})
         self.first = self.first or values
-        lr = self.plan.lr_at(self.step, self.end)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        self.optimizer.step()
-        self.optimizer.zero_grad()  # at once: what follows needs room of its own
-        if self.after:
-            self.after(lr)
         self.step += 1
         self.sums = {name: self.sums.get(name, 0.0) + value for name, value in values.items()}
         if self.step % self.plan.steps_per_epoch == 0:
@@ -213,6 +199,12 @@ class _Run:
             sane = all(mean <= 10 * max(1.0, abs(self.first[name])) for name, mean in means.items())
             if sane and self.above_floor():
                 self.keep()
+
+    def checked(self, values: dict[str, float]) -> dict[str, float]:
+        """Return the losses, if each is a number."""
+        if not all(math.isfinite(value) for value in values.values()):
+            self.diverge(values)
+        return values
 
     def keep(self) -> None:
         """Keep this state as the last good one, in the room of the one before: there may not be more."""
@@ -262,13 +254,16 @@ class _Run:
         found = f"a request to stop after {self.step} ({kept})"
         raise Interrupted(f"{self.end} steps", found, "the same command goes on from there")
 
+    def names(self) -> list[str]:
+        """Return the names of the parameters that the update moves, in its order."""
+        return [name for name, p in self.model.named_parameters() if p.requires_grad]
+
     def state(self) -> State:
         """Return all that is needed to go on: theta, momentum, step, and the trajectory so far."""
         tensors = {f"theta/{name}": value for name, value in self.model.state_dict().items()}
-        for name, p in self.model.named_parameters():
-            momentum = self.optimizer.state[p].get("momentum_buffer") if p.requires_grad else None
-            if momentum is not None:
-                tensors[f"momentum/{name}"] = momentum
+        for name, v in zip(self.names(), self.update.v, strict=True):
+            if v is not None:
+                tensors[f"momentum/{name}"] = v
         log: Row = {"rows": self.rows, "sums": self.sums, "first": self.first}
         if self.watch.utility:  # without a floor, this state is as good as any
             tensors |= {f"good/{name}": value for name, value in self.last_good.items()}
@@ -278,10 +273,9 @@ class _Run:
     def restore(self, state: State) -> None:
         """Become the run that wrote this state."""
         self.model.load_state_dict(under("theta/", state.tensors))
-        for name, p in self.model.named_parameters():
+        for i, (name, p) in enumerate(zip(self.names(), self.update.theta, strict=True)):
             momentum = state.tensors.get(f"momentum/{name}")
-            if momentum is not None:
-                self.optimizer.state[p]["momentum_buffer"] = momentum.to(p.device)
+            self.update.v[i] = None if momentum is None else momentum.to(p.device)
         self.step, self.exact = state.step, state.exact
         self.rows, self.sums = list(state.log["rows"]), dict(state.log["sums"])
         self.first = dict(state.log["first"])

@@ -99,7 +99,7 @@ def forget(
     checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
     give_back()  # what all this has taken: the descent needs as much as there is
     try:
-        done = descend(new, loss, loss.plan, watch=watch, checkpoints=checkpoints, after=loss.after)
+        done = descend(new, loss, loss.plan, watch=watch, checkpoints=checkpoints, R=loss.R)
     except Diverged as error:
         error.last_good = Forgotten(new.to(home), error.rows, recipe, identity)
         raise

@@ -18,13 +18,14 @@ from unsee.replay import Replay
 from unsee.terms import Against
 from unsee.transforms import Transform
 from unsee.twins import Twins
+from unsee.updating import Remembering
 
 Parts = dict[str, Tensor]
 
 
 @dataclass(eq=False)
 class Loss:
-    """The gradient of all terms at a step, which is a function of theta and the step's number.
+    """The gradient of all terms but R at a step, which is a function of theta and the step's number.
 
     `model` is theta, `old` theta_old; `memory` is of D_r where the recipe wants it so, and is not kept.
     """
@@ -41,18 +42,19 @@ class Loss:
     seed: int
     own: terms.Term | None = None
     theta: list[Tensor] = field(init=False)
-    theta_old: list[Tensor] = field(init=False)
-    fisher: list[Tensor] = field(init=False)
+    R: Remembering | None = field(init=False, default=None)
     eta: nn.Module | None = field(init=False, default=None)
 
     def __post_init__(self, memory: Memory | None) -> None:
         named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         self.theta = list(named.values())
         before = dict(self.old.named_parameters())
-        self.theta_old = [before[name].detach() for name in named]
-        # One by one: the memory's own are twice as large as these.
-        kept = memory.sums if memory and self.recipe.lambda_kl else {}
-        self.fisher = [(kept[name] / memory.n).to(p) for name, p in named.items()] if memory and kept else []
+        theta_old = [before[name].detach() for name in named]
+        if memory and memory.sums and self.recipe.lambda_kl:
+            # One by one: the memory's own are twice as large as these.
+            fisher = [(memory.sums[name] / memory.n).to(p) for name, p in named.items()]
+            proximal = self.recipe.remembering == "proximal"
+            self.R = Remembering(theta_old, fisher, self.recipe.lambda_kl, proximal)
         self.L_f, self.against = self._named() if self.own is None else (self.own, Against.OLD)
         if self.against is Against.RANDOM_NETWORK:
             self.eta = networks.fresh(self.model, self.seed).eval().to(self.theta[0])
@@ -62,7 +64,7 @@ class Loss:
         self.gone = classes.to(self.theta[0].device) if forgets_a_class else None
         others = [label for label in range(self.classes) if label not in own]
         self.labels = others or list(range(self.classes))
-        self.length = float(nn.utils.get_total_norm(self.theta_old))
+        self.length = float(nn.utils.get_total_norm(theta_old))
         self.hidden = bool(self.recipe.lambda_h and self.twins)
         self.lambda_c, self.level = self._balance(memory)
 
@@ -72,23 +74,14 @@ class Loss:
         return self.twins.T if self.twins else self.request.T
 
     def __call__(self, step: int) -> dict[str, Tensor]:
-        """Put the gradients into theta and return the losses, unweighted, by their names."""
+        """Put the gradients of all but R into theta and return the losses, unweighted, by their names."""
         losses, total = self._losses(step)
         total.backward()
         if self.recipe.stride is not None:
             nn.utils.clip_grad_norm_(self.theta, self.recipe.stride * self.length / self.plan.lr)
-        if self.fisher and self.recipe.remembering == "penalty":
-            kl = self.recipe.lambda_kl
-            losses["R"] = terms.add_remembering(self.theta, self.theta_old, self.fisher, kl)
         if self.recipe.settle is not None:
             losses["L"] = total
         return {name: loss.detach() for name, loss in losses.items()}
-
-    def after(self, lr: float) -> None:
-        """Take R's step, if in closed form; momentum repeats every step 1 / (1 - momentum) times."""
-        if self.fisher and self.recipe.remembering == "proximal":
-            strength = 2 * self.recipe.lambda_kl * lr / (1 - self.recipe.momentum)
-            terms.proximal_(self.theta, self.theta_old, self.fisher, strength)
 
     def _losses(self, step: int) -> tuple[dict[str, Tensor], Tensor]:
         """Return the losses on this step's samples, each by its name, and their weighted sum."""

@@ -14,6 +14,8 @@ Term = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 Against a term of one's own stand the old answers to D_f.
 """
+Room = tuple[Tensor, Tensor]
+"""Where to compute: two tensors like theta, whose contents do not matter."""
 
 
 class Against(Enum):
@@ -119,52 +121,26 @@ def remembering(theta: Iterable[Tensor], theta_old: Iterable[Tensor], fisher: It
 
 
 @torch.no_grad()
-def add_remembering(
-    theta: Iterable[Tensor], theta_old: Iterable[Tensor], fisher: Iterable[Tensor], lambda_kl: float
+def pull_(
+    grad: Tensor, theta: Tensor, theta_old: Tensor, fisher: Tensor, lambda_kl: float, room: Room
 ) -> Tensor:
-    """Add lambda_KL dR/dtheta = 2 lambda_KL F (theta - theta_old) to each gradient; return R.
+    """Add lambda_KL dR/dtheta = 2 lambda_KL F (theta - theta_old) to a gradient, in place; return its R.
 
     The same as `(lambda_kl * remembering(...)).backward()`, without a graph over all parameters.
     """
-    total, theta = [], list(theta)
-    first, second = _scratch(theta)
-    for p, old, f in zip(theta, theta_old, fisher, strict=True):
-        moved = torch.sub(p, old, out=first(p))
-        pull = torch.mul(f, moved, out=second(p))
-        total.append(torch.dot(pull.view(-1), moved.view(-1)))
-        p.grad = torch.zeros_like(p) if p.grad is None else p.grad.to_dense()
-        p.grad.add_(pull, alpha=2 * lambda_kl)
-    return torch.stack(total).sum()
+    moved = torch.sub(theta, theta_old, out=room[0])
+    pull = torch.mul(fisher, moved, out=room[1])
+    grad.add_(pull, alpha=2 * lambda_kl)
+    return torch.dot(pull.view(-1), moved.view(-1))
 
 
 @torch.no_grad()
-def proximal_(
-    theta: Iterable[Tensor], theta_old: Iterable[Tensor], fisher: Iterable[Tensor], strength: float
-) -> None:
+def proximal_(theta: Tensor, theta_old: Tensor, fisher: Tensor, strength: float, room: Room) -> None:
     """Take R's step in closed form, in place: the argmin of |theta' - theta|^2 / 2 + strength R(theta') / 2.
 
     theta <- (theta + a theta_old) / (1 + a), a = strength F: between theta and theta_old whatever the
     strength, where a gradient step would overshoot as soon as a > 2.
     """
-    theta = list(theta)
-    first, second = _scratch(theta)
-    for p, old, f in zip(theta, theta_old, fisher, strict=True):
-        # Where F is 0 nothing holds theta, however great the strength; where a overflows, all of it does.
-        a = torch.mul(f, strength, out=first(p)).nan_to_num_(nan=0.0)
-        p.lerp_(old, a.div_(torch.add(a, 1, out=second(p))))
-
-
-def _scratch(theta: Iterable[Tensor]) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
-    """Return two ways to room for a tensor like one of theta's; the room is the same for all of them.
-
-    Fresh room for every tensor costs more than what is computed in it: the system hands it out page by page.
-    """
-    most: dict[tuple[torch.dtype, torch.device], int] = {}
-    for p in theta:
-        most[p.dtype, p.device] = max(p.numel(), most.get((p.dtype, p.device), 0))
-
-    def room() -> Callable[[Tensor], Tensor]:
-        rooms = {kind: torch.empty(n, dtype=kind[0], device=kind[1]) for kind, n in most.items()}
-        return lambda p: rooms[p.dtype, p.device][: p.numel()].view(p.shape)
-
-    return room(), room()
+    # Where F is 0 nothing holds theta, however great the strength; where a overflows, all of it does.
+    a = torch.mul(fisher, strength, out=room[0]).nan_to_num_(nan=0.0)
+    theta.lerp_(theta_old, a.div_(torch.add(a, 1, out=room[1])))

@@ -1,12 +1,12 @@
 import copy
 
 import pytest
-import torch
 import torch.nn.functional as F
 
 from unsee.bench import forgetting, subjects
 from unsee.descent import descend
 from unsee.networks import identity
+from unsee.updating import Update
 
 
 @pytest.fixture(scope="module")
@@ -16,24 +16,24 @@ def loss():
 
 
 def test_it_has_all_three_terms(loss):
-    assert set(loss(0)) == {"L_c", "L_f", "R"}
+    assert loss.R is not None
+    assert set(loss(0)) == {"L_c", "L_f"}
 
 
 def test_making_a_step_by_its_parts_is_making_it(loss):
     one, other = copy.deepcopy(loss), copy.deepcopy(loss)
     before = identity(one.model)
-    descend(one.model, one, one.plan, after=one.after)
-    optimizer = torch.optim.SGD(other.theta, other.plan.lr, other.plan.momentum, fused=True)
+    descend(one.model, one, one.plan, R=one.R)
+    update = Update(other.theta, other.plan.momentum, other.R)
     for step in range(other.plan.steps):
-        parts = forgetting._parts(other, optimizer, step)
+        parts = forgetting._parts(other, update, step)
     assert identity(one.model) == identity(other.model) != before
     assert list(parts) == [
         "drawing and converting",
         "forward",
         "backward",
         "length of the step",
-        "R",
-        "momentum and weights",
+        "R, momentum and weights",
     ]
 
 
@@ -48,7 +48,8 @@ def test_products_are_counted_as_they_are_made():
 
 def test_the_result(results):
     result = results("forget")
-    steps, batches, shares, beside = result.tables.values()
+    steps, batches, shares, updates, beside = result.tables.values()
+    assert [row["parameters"] for row in updates] == [2 * 32 * 32]
     assert [row["samples a step"] for row in steps] == [16, 32]
     assert len(batches) == 5
     for row in shares:

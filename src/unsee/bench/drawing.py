@@ -42,8 +42,8 @@ def forget(result: Result) -> Figure:
     """Draw where a step's time goes, and the share of the peak by batch."""
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     parts, share = figure.subplots(1, 2, width_ratios=(3, 2))
-    _, batches, steps, _ = result.tables.values()
-    colors = (OTHER, OURS, "#56B4E9", "#E69F00", LIMIT, PLAIN)
+    _, batches, steps, *_ = result.tables.values()
+    colors = (OTHER, OURS, "#56B4E9", "#E69F00", LIMIT)
     start = [0.0] * len(steps)
     names = [name for name in steps[0] if name != "recipe"]
     for name, color in zip(names, colors, strict=True):

@@ -28,6 +28,7 @@ from unsee.recipe import RECIPES
 from unsee.replay import replay_of
 from unsee.transforms import tile
 from unsee.twins import twins_of
+from unsee.updating import Remembering, Update
 
 MOST = 1.15
 BATCH = 128
@@ -48,6 +49,10 @@ def run(command: str, *, quick: bool = False) -> Result:
         "A plain step by its batch": [_plain_step(subject, n, best, rounds) for n in _batches(batch)],
         "Where a step's time goes, in its percent": [
             {"recipe": name} | _shares(loss, rounds) for name, loss in ((PAPERS, papers), (OURS, ours))
+        ],
+        "The update: R, momentum and weights, in one pass over memory and in two": [
+            _update(layers, width, rounds)
+            for layers, width in (((2, 32),) if quick else ((9, 784), (3, 3072)))
         ],
         "Beside the steps": _beside(subject, papers, rounds),
     }
@@ -91,7 +96,7 @@ def _compared(name: str, loss: Loss, rounds: int) -> dict[str, Any]:
 
     seconds = in_turns(
         {
-            "forgetting": lambda: descend(loss.model, loss, plan, after=loss.after),
+            "forgetting": lambda: descend(loss.model, loss, plan, R=loss.R),
             "plain": lambda: descend(other, plain, plan),
         },
         rounds,
@@ -138,17 +143,14 @@ def _products(model: nn.Module) -> int:
 
 def _shares(loss: Loss, rounds: int) -> dict[str, Any]:
     """Return the percentages of a step's time by what it goes to."""
-    optimizer = torch.optim.SGD(loss.theta, loss.plan.lr, loss.plan.momentum, fused=True)
-    found = [
-        _parts(loss, optimizer, step % loss.plan.steps) for step in range((1 + rounds) * loss.plan.steps)
-    ]
+    update = Update(loss.theta, loss.plan.momentum, loss.R)
+    found = [_parts(loss, update, step % loss.plan.steps) for step in range((1 + rounds) * loss.plan.steps)]
     taken = {part: sum(parts[part] for parts in found[loss.plan.steps :]) for part in found[0]}
     return {part: round(100 * seconds / sum(taken.values()), 1) for part, seconds in taken.items()}
 
 
-def _parts(loss: Loss, optimizer: torch.optim.Optimizer, step: int) -> dict[str, float]:
+def _parts(loss: Loss, update: Update, step: int) -> dict[str, float]:
     """Make a step and return the seconds of its parts."""
-    optimizer.zero_grad()
     marks = [clock()]
     loss._samples(step)  # once more for itself: the losses draw them again
     marks.append(clock())
@@ -159,22 +161,47 @@ def _parts(loss: Loss, optimizer: torch.optim.Optimizer, step: int) -> dict[str,
     if loss.recipe.stride is not None:
         nn.utils.clip_grad_norm_(loss.theta, loss.recipe.stride * loss.length / loss.plan.lr)
     marks.append(clock())
-    if loss.recipe.remembering == "penalty":
-        terms.add_remembering(loss.theta, loss.theta_old, loss.fisher, loss.recipe.lambda_kl)
-    loss.after(loss.plan.lr)
-    marks.append(clock())
-    optimizer.step()
+    update(loss.plan.lr)
     marks.append(clock())
     draw, forward, *rest = (after - before for before, after in itertools.pairwise(marks))
-    names = (
-        "drawing and converting",
-        "forward",
-        "backward",
-        "length of the step",
-        "R",
-        "momentum and weights",
-    )
+    names = ("drawing and converting", "forward", "backward", "length of the step", "R, momentum and weights")
     return dict(zip(names, (draw, max(0.0, forward - draw), *rest), strict=True))
+
+
+def _update(layers: int, width: int, rounds: int) -> dict[str, Any]:
+    """Return what the update takes, beside R over all layers first and torch's SGD over all then."""
+    old, grads, new = (
+        [torch.randn(width, width, generator=torch.manual_seed(n)) / width for n in range(layers)]
+        for _ in range(3)
+    )
+    R = Remembering(old, [p.square() for p in old], 1.0)
+    sides = [[nn.Parameter(p.clone()) for p in new] for _ in range(2)]
+    update, optimizer = Update(sides[0], 0.9, R), torch.optim.SGD(sides[1], 1e-9, 0.9, fused=True)
+    room = torch.empty_like(old[0]), torch.empty_like(old[0])
+
+    def given(theta: list[nn.Parameter]) -> None:
+        for p, g in zip(theta, grads, strict=True):
+            p.grad = g
+
+    def one_pass() -> None:
+        given(sides[0])
+        update(1e-9)
+
+    def two_passes() -> None:
+        given(sides[1])
+        for p, g, p_old, f in zip(sides[1], grads, R.theta_old, R.fisher, strict=True):
+            terms.pull_(g, p, p_old, f, R.lambda_kl, room)
+        optimizer.step()
+
+    seconds = in_turns({"one": one_pass, "two": two_passes}, 2 * rounds)
+    return {
+        "layers": layers,
+        "width": width,
+        "parameters": sum(p.numel() for p in old),
+        "ms in one pass": _ms(seconds["one"], 1),
+        "ms in two": _ms(seconds["two"], 1),
+        "ratio": round(ratio(seconds, "one", "two"), 3),
+    }
 
 
 def _beside(subject: Subject, loss: Loss, rounds: int) -> list[dict[str, Any]]:
