@@ -23,7 +23,8 @@ class Machine:
     def pin(self, name, arrays):
         """Let a data set be these arrays: archives made here cannot have the published bytes."""
         digests = {key: hashlib.sha256(raw(array)).hexdigest() for key, array in arrays.items()}
-        self.monkeypatch.setitem(KNOWN, name, replace(KNOWN[name], sha256=digests))
+        counts = len(arrays["y_train"]), len(arrays["y_test"])
+        self.monkeypatch.setitem(KNOWN, name, replace(KNOWN[name], sha256=digests, counts=counts))
         return KNOWN[name]
 
     def install(self, client, *lines):

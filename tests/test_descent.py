@@ -71,6 +71,32 @@ def test_a_last_step_that_overflows_is_divergence_too(tmp_path):
     assert not (tmp_path / "checkpoint.safetensors").exists()
 
 
+def test_a_weight_in_another_order_resumes_to_the_same_bits(tmp_path):
+    def conv():
+        torch.manual_seed(0)
+        return nn.Conv2d(3, 4, 3, bias=False).to(memory_format=torch.channels_last)
+
+    def uneven(model):
+        scale = torch.arange(1.0, 109.0).view(4, 3, 3, 3)
+
+        def gradients(_):
+            loss = (scale * model.weight.square()).mean()
+            loss.backward()
+            return {"L": loss.detach()}
+
+        return gradients
+
+    plan, whole = Plan(0.05, 0.9, 2, 4, 1), conv()
+    descend(whole, uneven(whole), plan)
+    asked, broken = iter([False, False, True]), conv()
+    run = Checkpoints(tmp_path, {}, seconds=1e9)
+    with pytest.raises(Interrupted):
+        descend(broken, uneven(broken), plan, watch=Watch(stop=lambda: next(asked)), checkpoints=run)
+    resumed = conv()
+    descend(resumed, uneven(resumed), plan, checkpoints=run)
+    assert torch.equal(resumed.weight, whole.weight)
+
+
 @pytest.mark.parametrize(
     "words", [{"lr": 0}, {"lr": -1}, {"momentum": 1}, {"epochs": 0}, {"n": 0}, {"batch_size": 0}]
 )

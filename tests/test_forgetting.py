@@ -202,10 +202,13 @@ def test_a_term_of_ones_own_takes_the_place_of_the_recipes(tmp_path, model, four
     own = forget(model, four.request("B"), memory, B, L_f=delete, **words)
     named = forget(model, four.request("B"), memory, replace(B, forgetting="delete"))
     assert networks.identity(own.model) == networks.identity(named.model)
-    assert sum(seen) == B.epochs * len(four.train.D_f)
+    assert sum(seen) == 4 + B.epochs * len(four.train.D_f)  # four to know it by
     assert "delete" in own.identity["L_f"]
     with pytest.raises(InputError, match="L_f"):
         forget(model, four.request("B"), memory, B, **words)
+    seen, delete = [], lambda y, y_old, labels: 2 * terms.masked(y, y_old, labels)
+    with pytest.raises(InputError, match="L_f"):
+        forget(model, four.request("B"), memory, B, L_f=delete, **words)
     with pytest.raises(InputError, match="one number from L_f"):
         forget(model, four.request("B"), memory, B, L_f=lambda y, *_: y)
     with pytest.raises(InputError, match="with a forgetting term"):

@@ -26,7 +26,7 @@ from unsee.memory import Memory, remember
 from unsee.randomness import cycle, stream
 from unsee.recipe import FORGETTING, RECIPES, Recipe
 from unsee.replay import replay_of
-from unsee.terms import PAIRED
+from unsee.terms import PAIRED, TERMS
 from unsee.twins import twins_of
 from unsee.updating import Update
 
@@ -305,7 +305,7 @@ def test_every_forgetting_term_runs(model, four, recalling, name, recipe):
     assert all(math.isfinite(value) for value in row.values())
 
 
-@pytest.mark.parametrize("name", ["rld", "rnd", "delete", "ascent"])
+@pytest.mark.parametrize("name", [name for name in TERMS if name not in PAIRED])
 @pytest.mark.parametrize("recipe", ["pattern-a/rld", "unsee/A"])
 def test_forgetting_terms_in_pattern_A(model, four, recalling, name, recipe):
     recipe = replace(RECIPES[recipe], forgetting=name, epochs=1, lr=1e-3, lambda_kl=10.0, settle=None)
@@ -326,7 +326,7 @@ def test_the_forgetting_terms_differ_from_each_other(exact, four):
         if name not in ("none", "truncation"):
             recipe = replace(SHORT, forgetting=name, lambda_kl=0.0, lambda_s=0.0, lambda_h=0.0)
             found[name] = gradients(loss_of(exact, four.request("B"), recipe))[0]["L_f"].item()
-    assert len({round(value, 6) for value in found.values()}) == 6
+    assert len({round(value, 6) for value in found.values()}) == len(found) >= 6
 
 
 def test_unpaired_sets_without_T_fall_back_to_random_labels(model, four):

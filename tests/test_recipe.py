@@ -6,7 +6,7 @@ import pytest
 from unsee.errors import InputError, UsageError
 from unsee.formulation import TABLE_1
 from unsee.kinds import PLAIN, Column, Kind
-from unsee.recipe import PAPERS, RECIPES, Recipe, ours, recipe_of
+from unsee.recipe import FORGETTING, PAPERS, RECIPES, Recipe, ours, recipe_of
 
 
 def test_table_s1_is_complete():
@@ -51,7 +51,7 @@ def test_recipes_by_name_file_and_default(tmp_path):
         ({"momentum": True}, "found True"),
         ({"epochs": 0}, "a whole number of at least 1 as epochs"),
         ({"batch_size": 1.5}, "as batch_size, found 1.5"),
-        ({"forgetting": "amnesia"}, "one of rld, rnd, twin, invariance, delete, ascent, none, truncation"),
+        ({"forgetting": "amnesia"}, "one of " + ", ".join(FORGETTING)),
         ({"labels": "some"}, "one of others, all"),
         ({"fisher_over": "D_f"}, "one of D_r, D"),
     ],

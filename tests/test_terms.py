@@ -12,6 +12,7 @@ import reference
 from reference import cross_entropy, remembering_and_gradient, squared_distance
 from unsee import terms
 from unsee.randomness import stream
+from unsee.terms import Against
 
 
 @pytest.fixture
@@ -44,6 +45,29 @@ def test_remembering_and_its_gradient_against_the_twin():
         expected = start.double() + 3e4 * gradient
         assert float((grad - expected).abs().max() / expected.abs().max()) < 1e-6
     assert found == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", terms.TERMS)
+def test_every_term_gives_the_answers_to_D_f_a_gradient(name, logits):
+    y, other = logits
+    labels = torch.arange(64) % 10
+    term, against = terms.TERMS[name]
+    beside = {Against.RANDOM_LABELS: labels.flip(0), Against.NOTHING: labels}.get(against, other)
+    y.requires_grad_()
+    (gradient,) = torch.autograd.grad(term(y, beside, labels), y)
+    assert gradient.isfinite().all()
+    assert (gradient.abs().sum(1) > 0).any()
+
+
+def test_a_term_of_ones_own_is_known_by_what_it_does():
+    state = torch.get_rng_state()
+    found = {
+        terms.known_by(term, 10)
+        for term in (lambda y, *_: y.square().mean(), lambda y, *_: y.abs().mean(), terms.masked)
+    }
+    assert len(found) == 3
+    assert terms.known_by(terms.masked, 10) == terms.known_by(terms.masked, 10)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_random_labels_are_uniform_on_the_subset_and_never_outside():

@@ -1,10 +1,13 @@
+from pathlib import Path
+
 import pytest
 import torch
+from PIL import Image
 
 from unsee import transforms
 from unsee.datasets import Dataset
-from unsee.errors import InputError
-from unsee.transforms import blend, color, custom, line, patch, scattered, tile
+from unsee.errors import InputError, UsageError
+from unsee.transforms import blend, color, custom, line, parse, patch, scattered, tile
 
 
 def images(channels, size, value=100, n=3):
@@ -123,3 +126,33 @@ def test_a_logo_is_scattered_in_places_and_sizes():
     ):
         with pytest.raises(InputError, match=message):
             scattered(torch.full((2, 4), 255), sizes)(data)
+
+
+def test_what_a_T_of_ones_own_makes_must_stay_in_the_range_of_the_samples():
+    white = custom(lambda x: x.fill_(255), "white")
+    bytes_, floats = images(1, 8), images(1, 8).rescaled(0, 1)
+    assert int(white(bytes_).x.min()) == 255
+    with pytest.raises(InputError, match=r"values in 0\.\.1 from T = white, found values from 255 to 255"):
+        white(floats)
+    with pytest.raises(InputError, match="from T = nothing"):
+        custom(lambda x: x.fill_(float("nan")), "nothing")(floats)
+
+
+@pytest.mark.parametrize("name", transforms.WORDS)
+def test_every_T_in_words_parses_alone_and_joined_and_leaves_its_input(name, tmp_path):
+    form, _ = transforms.WORDS[name]
+    Image.new("RGB", (4, 4) if name != "blend" else (32, 32)).save(tmp_path / "a.png")
+    given = {"FILE": "a.png", "ROW": "2", "COLUMN": "3", "SMALLEST": "2", "LARGEST": "4", "ALPHA": "0.5"}
+    words = ":".join([name, *(given[word] for word in form.split(":")[1:])])
+    data = images(3, 32)
+    before = data.x.clone()
+    for text in (words, f"{words}+tile", f"line+{words}"):
+        assert parse(text, tmp_path)(data).x.shape == data.x.shape
+    assert torch.equal(data.x, before)
+    with pytest.raises(UsageError, match="T as line, tile"):
+        parse(f"{words}:more", tmp_path)
+
+
+def test_every_T_in_words_has_a_row_in_the_documentation():
+    page = (Path(__file__).parents[1] / "docs" / "transforms.md").read_text()
+    assert [name for name in transforms.WORDS if f"| `--T {name}" not in page] == []

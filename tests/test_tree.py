@@ -1,6 +1,8 @@
 """The tree itself under test: layers, sizes, exports, and the one door for bytes."""
 
 import ast
+import importlib
+import importlib.util
 import re
 import subprocess
 import sys
@@ -94,6 +96,25 @@ def test_modules_and_functions_are_short(path):
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             assert node.end_lineno - node.lineno < 60, f"{node.name} in {path.name}"
+
+
+def test_what_scripts_import_of_unsee_is_there():
+    top = ROOT.parents[1]
+    scripts = [
+        path
+        for folder in ("tools", "examples", "benchmarks", "results", "torture")
+        for path in (top / folder).rglob("*.py")
+    ]
+    assert len(scripts) > 20
+    for path in scripts:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "unsee":
+                module = importlib.import_module(node.module)
+                for alias in node.names:
+                    found = hasattr(module, alias.name) or importlib.util.find_spec(
+                        f"{node.module}.{alias.name}"
+                    )
+                    assert found, f"{alias.name} in {path.name}"
 
 
 def test_every_module_has_its_tests():

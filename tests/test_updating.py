@@ -6,6 +6,7 @@ from torch import nn
 
 import reference
 from unsee import FourDatasets, forget, networks, remember, tile, updating
+from unsee.errors import InputError
 from unsee.recipe import RECIPES
 from unsee.updating import Remembering, Update
 
@@ -93,18 +94,55 @@ def test_blocks_change_no_bit_of_the_model(model, data, memory, monkeypatch, nam
         assert one == pytest.approx(other, rel=1e-5)  # R is added up in another order
 
 
-def test_weights_of_two_types_and_one_that_does_not_lie_row_by_row():
+def pulled_apart(theta, v, grads, R, lr, momentum):
+    """The same in two passes: R over all with fresh room, torch's own SGD over all; what it was before."""
+    optimizer = torch.optim.SGD(theta, lr, momentum, fused=True)
+    for p, buffer in zip(theta, v, strict=True):
+        if buffer is not None:
+            optimizer.state[p]["momentum_buffer"] = buffer
+    with torch.no_grad():
+        for p, g, old, f in zip(theta, grads, R.theta_old, R.fisher, strict=True):
+            p.grad = g if R.proximal else g.add(f * (p - old), alpha=2 * R.lambda_kl)
+        optimizer.step()
+        for p, old, f in zip(theta, R.theta_old, R.fisher, strict=True):
+            if R.proximal:
+                a = f * (2 * R.lambda_kl * lr / (1 - momentum))
+                p.lerp_(old, a / (1 + a))
+    return [optimizer.state[p].get("momentum_buffer") for p in theta]
+
+
+@pytest.mark.parametrize("proximal", [False, True])
+@pytest.mark.parametrize("block", [16, 64, 1 << 20])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_one_pass_is_two_to_the_bit(monkeypatch, proximal, block, momentum):
+    """In single precision, with sizes that no vector divides, two types, and a weight in another order."""
+    monkeypatch.setattr(updating, "BLOCK", block)
     generator = torch.Generator().manual_seed(2)
-    old = [torch.randn(4, 3, generator=generator), torch.randn(5, generator=generator).double()]
-    old.append(torch.randn(2, 3, 4, 4, generator=generator).to(memory_format=torch.channels_last))
-    fisher = [torch.rand_like(p) for p in old]
-    theta = [nn.Parameter(p + 0.1) for p in old]
-    for p in theta:
-        p.grad = torch.zeros_like(p)
-    Update(theta, 0.0, Remembering(old, fisher, 1.5, proximal=True))(1.0)
-    for p, p_old, f in zip(theta, old, fisher, strict=True):
-        expected = closed_form(p_old + 0.1, p_old, f, 3.0)
-        assert torch.allclose(p.detach().double(), expected.double(), atol=1e-6)
+    shapes = [(37, 11), (5,), (64,), (2, 3, 5, 5)]
+    drawn = [[torch.randn(shape, generator=generator) for shape in shapes] for _ in range(7)]
+    for tensors_of in drawn:
+        tensors_of[1] = tensors_of[1].double()
+        tensors_of[3] = tensors_of[3].to(memory_format=torch.channels_last)
+    start, theta_old, fisher, *steps = drawn
+    R = Remembering(theta_old, [f.square() for f in fisher], 0.3, proximal)
+    one, two = ([nn.Parameter(p.clone()) for p in start] for _ in range(2))
+    update, v = Update(one, momentum, R), [None] * len(start)
+    for number, grads in enumerate(steps):
+        lr = 0.05 / (number + 1)
+        for p, g in zip(one, grads, strict=True):
+            p.grad = g.clone()
+        update(lr)
+        v = pulled_apart(two, v, [g.clone() for g in grads], R, lr, momentum)
+        assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+    assert (update.v[0] is None) == (momentum == 0)
+
+
+def test_a_gradient_in_another_order_is_brought_into_the_weights():
+    weight = nn.Parameter(torch.zeros(2, 3, 4, 4).to(memory_format=torch.channels_last))
+    given = torch.arange(96.0).view(2, 3, 4, 4)
+    weight.grad = given.clone()
+    Update([weight], 0.9)(1.0)
+    assert torch.equal(weight.detach(), -given)
 
 
 def test_a_parameter_without_a_gradient_is_moved_by_R_alone():
@@ -115,6 +153,28 @@ def test_a_parameter_without_a_gradient_is_moved_by_R_alone():
     Update(theta, 0.9, Remembering(theta_old, fisher, 1.0))(0.1)
     for p, was, old, f in zip(theta, before, theta_old, fisher, strict=True):
         assert torch.allclose(p.detach(), was - 0.2 * f * (was - old), atol=1e-12)
+
+
+def test_in_closed_form_R_does_not_wake_the_momentum_of_a_parameter_without_a_gradient():
+    theta, theta_old, fisher = started()
+    update = Update(theta, 0.9, Remembering(theta_old, [torch.zeros_like(f) for f in fisher], 1.0, True))
+    update(0.1)
+    assert update.v == [None] * len(theta)
+    give(theta, 0)
+    update(0.1)
+    moved = [p.detach().clone() for p in theta]
+    update(0.1)
+    assert all(torch.equal(p, was) for p, was in zip(theta, moved, strict=True))
+
+
+def test_R_of_another_model_is_refused():
+    theta, theta_old, fisher = started()
+    for R in (
+        Remembering(theta_old[:2], fisher, 1.0),
+        Remembering(theta_old, [torch.ones(1) for _ in fisher], 1.0),
+    ):
+        with pytest.raises(InputError, match="theta_old and F in theta's shapes"):
+            Update(theta, 0.9, R)
 
 
 def test_a_sparse_gradient_is_made_dense():

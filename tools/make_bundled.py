@@ -1,6 +1,6 @@
 """Make the data sets in the package: parts of Fashion-MNIST, Adult and SpamAssassin's mails.
 
-Needs `unsee data fetch fashion-mnist`, `adult` and `spam` before. Prints the hashes that published.py pins.
+Needs `unsee data fetch fashion-mnist`, `adult` and `spam` before. Prints the hashes that data/known/ pins.
 """
 
 import hashlib
@@ -9,7 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from unsee.data.published import ADULT, FASHION_MNIST, SPAM, Published, cached
+from unsee.data.known.adult import ADULT
+from unsee.data.known.fashion_mnist import FASHION_MNIST
+from unsee.data.known.spam import SPAM
+from unsee.data.published import Published, cached
 from unsee.store import write_bytes
 
 FOLDER = Path(__file__).parents[1] / "src/unsee/bundled"

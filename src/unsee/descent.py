@@ -275,7 +275,8 @@ class _Run:
         self.model.load_state_dict(under("theta/", state.tensors))
         for i, (name, p) in enumerate(zip(self.names(), self.update.theta, strict=True)):
             momentum = state.tensors.get(f"momentum/{name}")
-            self.update.v[i] = None if momentum is None else momentum.to(p.device)
+            # In theta's own order in memory, which is how torch's SGD goes through both.
+            self.update.v[i] = None if momentum is None else torch.empty_like(p).copy_(momentum)
         self.step, self.exact = state.step, state.exact
         self.rows, self.sums = list(state.log["rows"]), dict(state.log["sums"])
         self.first = dict(state.log["first"])

@@ -26,7 +26,7 @@ from unsee.networks import Truncated
 from unsee.recipe import Recipe, ours, recipe_of
 from unsee.replay import replay_of
 from unsee.resting import give_back
-from unsee.terms import PAIRED, Term
+from unsee.terms import PAIRED, Term, known_by
 from unsee.twins import Twins, twins_of
 
 STEPS, SMALLEST = 20, 16
@@ -267,13 +267,6 @@ def _evaluator(
     return figures
 
 
-def _named(L_f: Term, recipe: Recipe) -> str:
-    """Return what a term of one's own is known by, so that a run does not go on with another."""
-    if recipe.forgetting in ("none", "truncation"):
-        raise InputError("a recipe with a forgetting term, for L_f", recipe.forgetting, "choose another")
-    return f"{getattr(L_f, '__module__', '')}:{getattr(L_f, '__qualname__', type(L_f).__name__)}"
-
-
 def _identity(
     model: nn.Module,
     request: Request,
@@ -283,7 +276,9 @@ def _identity(
     validation: Validation | None,
     L_f: Term | None,
 ) -> dict[str, Any]:
-    more: dict[str, Any] = {"L_f": _named(L_f, recipe)} if L_f else {}
+    if L_f and recipe.forgetting in ("none", "truncation"):
+        raise InputError("a recipe with a forgetting term, for L_f", recipe.forgetting, "choose another")
+    more: dict[str, Any] = {"L_f": known_by(L_f, len(request.D_f.classes))} if L_f else {}
     if recipe.floor is not None:  # it decides where the run ends
         more["D_r_val"] = validation.D_r.fingerprint if validation else None
     return {

@@ -55,7 +55,7 @@ class Loss:
             fisher = [(memory.sums[name] / memory.n).to(p) for name, p in named.items()]
             proximal = self.recipe.remembering == "proximal"
             self.R = Remembering(theta_old, fisher, self.recipe.lambda_kl, proximal)
-        self.L_f, self.against = self._named() if self.own is None else (self.own, Against.OLD)
+        self.L_f, self.against = self._term() if self.own is None else (self.own, Against.OLD)
         if self.against is Against.RANDOM_NETWORK:
             self.eta = networks.fresh(self.model, self.seed).eval().to(self.theta[0])
         classes = self.request.D_f.y.unique()
@@ -173,8 +173,8 @@ class Loss:
         by_part = {name: [parts[i] for parts in rows] for i, name in enumerate(x)}
         return dict(zip(x, y.split(sizes), strict=True)), by_part
 
-    def _named(self) -> tuple[terms.Term, Against]:
-        """Return the recipe's L_f; where it needs twins and there are none, RLD."""
+    def _term(self) -> tuple[terms.Term, Against]:
+        """Return the recipe's L_f; RLD, where it needs twins and there are none, or where none is wanted."""
         name = self.recipe.forgetting
         return terms.TERMS["rld" if name == "none" or (name in terms.PAIRED and not self.twins) else name]
 
@@ -195,7 +195,7 @@ class Loss:
                 assert self.eta is not None
                 with torch.no_grad():
                     against = self.eta(x)
-            case Against.LABELS:
+            case Against.NOTHING:
                 against = labels
         return _scalar(self.L_f(y["bad"], against, labels))
 

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unsee.randomness import seeded
+
 Term = Callable[[Tensor, Tensor, Tensor], Tensor]
 """A forgetting term: a function of the new answers to D_f, what is set against them, and D_f's labels.
 
@@ -26,7 +28,7 @@ class Against(Enum):
     OLD = "the old answers"
     OLD_TWINS = "the old answers to the clean twins"
     TWINS = "the present answers to the clean twins"
-    LABELS = "D_f's own labels"
+    NOTHING = "nothing but D_f's labels"
 
 
 def rnd(y: Tensor, y_eta: Tensor) -> Tensor:
@@ -82,9 +84,21 @@ TERMS: dict[str, tuple[Term, Against]] = {
     "twin": (masked, Against.OLD_TWINS),
     "invariance": (lambda y, y_clean, _: invariance(y, y_clean), Against.TWINS),
     "delete": (masked, Against.OLD),
-    "ascent": (lambda y, labels, _: ascent(y, labels), Against.LABELS),
+    "ascent": (lambda y, _, labels: ascent(y, labels), Against.NOTHING),
 }
 PAIRED = tuple(name for name, (_, against) in TERMS.items() if against in (Against.OLD_TWINS, Against.TWINS))
+
+
+def known_by(L_f: Term, classes: int) -> str:
+    """Return what a term of one's own is known by, so that a run does not go on with another.
+
+    That is its name, and what it makes of four samples: names may be the same, as those of all lambdas are.
+    """
+    with seeded(0, "L_f"):
+        y, y_old = torch.randn(2, 4, classes)
+        value = L_f(y, y_old, torch.arange(4) % classes)
+    name = f"{getattr(L_f, '__module__', '')}:{getattr(L_f, '__qualname__', type(L_f).__name__)}"
+    return f"{name} = {float(value):.6g}" if isinstance(value, Tensor) and value.numel() == 1 else name
 
 
 def hidden(read: Sequence[Tensor], read_old: Sequence[Tensor]) -> Tensor:

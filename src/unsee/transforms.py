@@ -7,7 +7,7 @@ T acts on pixels before standardisation. It knows the range it was made for and 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,6 @@ from unsee.datasets import PIXELS, Dataset, checked_range
 from unsee.errors import InputError, UsageError
 from unsee.randomness import chances
 from unsee.store import digest
-
-NAMES = ("line", "tile", "color", "patch", "logo", "blend")
-FORMS = "line, tile, color, patch:FILE:ROW:COLUMN, logo:FILE:SMALLEST:LARGEST or blend:FILE:ALPHA"
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,7 @@ class Transform:
             found = f"{tuple(x.shape)} {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
             wanted = f"{tuple(data.x.shape)} {data.x.dtype} from T = {self.name}"
             raise InputError(wanted, found, "let T keep the shape and type of the samples")
+        _check_within(x, data.value_range, self.name)
         return data.with_(x=x, name=f"{self.name}({data.name})")
 
     def then(self, other: "Transform") -> "Transform":
@@ -215,22 +213,44 @@ def parts(text: str, names: Sequence[str]) -> list[str]:
 
 def _parse_one(text: str, folder: Path) -> Transform:
     name, *words = text.split(":")
-    plain = {"line": line, "tile": tile, "color": color}
+    form, make = WORDS.get(name, ("", line))
     try:
-        if name in plain and not words:
-            return plain[name]()
-        if name == "patch":
-            file, row, column = words
-            return patch(pictures.read(folder / file), int(row), int(column))
-        if name == "logo":
-            file, least, most = words
-            return scattered(pictures.read(folder / file), (int(least), int(most)))
-        if name == "blend":
-            file, alpha = words
-            return blend(pictures.read(folder / file), float(alpha))
+        if form and len(words) == form.count(":"):
+            return make(*(folder / word if kind == "FILE" else word for kind, word in _paired(form, words)))
     except ValueError:
         pass
     raise UsageError(f"T as {FORMS}", f"{text!r}", "write it like one of those")
+
+
+def _paired(form: str, words: list[str]) -> Iterable[tuple[str, str]]:
+    return zip(form.split(":")[1:], words, strict=True)
+
+
+# T in words: what follows the name, for people, and what makes it of these words (a FILE is then a path).
+WORDS: dict[str, tuple[str, Callable[..., Transform]]] = {
+    "line": ("line", line),
+    "tile": ("tile", tile),
+    "color": ("color", color),
+    "patch": ("patch:FILE:ROW:COLUMN", lambda file, r, c: patch(pictures.read(file), int(r), int(c))),
+    "logo": (
+        "logo:FILE:SMALLEST:LARGEST",
+        lambda file, least, most: scattered(pictures.read(file), (int(least), int(most))),
+    ),
+    "blend": ("blend:FILE:ALPHA", lambda file, alpha: blend(pictures.read(file), float(alpha))),
+}
+NAMES = tuple(WORDS)
+FORMS = ", ".join(form for form, _ in WORDS.values())
+
+
+def _check_within(x: Tensor, value_range: tuple[float, float] | None, name: str) -> None:
+    """Refuse what T makes of samples if it leaves their range, but for rounding."""
+    if value_range is None or not x.is_floating_point() or not x.numel():
+        return
+    low, high = float(x.min()), float(x.max())
+    air = 1e-6 * (value_range[1] - value_range[0])
+    if not (value_range[0] - air <= low and high <= value_range[1] + air):
+        found = f"values from {low:g} to {high:g}"
+        raise InputError(f"values {_span(value_range)} from T = {name}", found, "make T for that range")
 
 
 def _span(value_range: tuple[float, float] | None) -> str:

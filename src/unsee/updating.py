@@ -1,17 +1,19 @@
 """The update: R, momentum and weights in one pass over memory, block by block."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.optim.sgd import sgd
 
 from unsee import terms
+from unsee.errors import InputError
 from unsee.terms import Room
 
-# Numbers in a block: few enough that what a step does with them finds them in the cache, many enough that
-# calls are few (docs/speed.md).
+# Numbers in a block. A step goes through seven arrays of them (those of Block, and room for two): 28 MB in
+# single precision, which a server's cache holds. Smaller ones cost more in calls than they save.
 BLOCK = 1 << 20
 
 
@@ -25,8 +27,18 @@ class Remembering:
     proximal: bool = False
 
 
+class Block(NamedTuple):
+    """A part of a parameter, or all of it, with what belongs to it; without a gradient R alone moves it."""
+
+    theta: Tensor
+    g: Tensor | None
+    v: Tensor | None
+    theta_old: Tensor
+    fisher: Tensor
+
+
 class Update:
-    """SGD with momentum, and R. Every number is brought from memory once a step.
+    """SGD with momentum, and R, a block at a time: what R has read, the cache still has for the rest.
 
     g <- dL/dtheta + 2 lambda_KL F (theta - theta_old)   (R by its gradient)
     v <- momentum v + g
@@ -38,50 +50,68 @@ class Update:
         self.theta, self.momentum, self.R = list(theta), momentum, R
         self.v: list[Tensor | None] = [None] * len(self.theta)
         self.rooms: dict[tuple[torch.dtype, torch.device], Room] = {}
+        shapes = [p.shape for p in self.theta]
+        if R and not shapes == [old.shape for old in R.theta_old] == [f.shape for f in R.fisher]:
+            raise InputError("theta_old and F in theta's shapes", "others", "give those of this model")
 
     @torch.no_grad()
     def __call__(self, lr: float) -> Tensor | None:
-        """Make a step with the gradients there are and let go of them; return R, where it has a gradient."""
-        parts: list[Tensor | None] = []
+        """Make a step with the gradients there are and let go of them; return R, where it has a gradient.
+
+        R is added up block by block: its last bits depend on them, those of theta do not.
+        """
+        if self.R is None:
+            self._move(lr, [(p.detach(), *self._taken(i, p)) for i, p in enumerate(self.theta)])
+            return None
+        parts: list[Tensor] = []
+        gathered: list[Block] = []
+        for block in self._blocks(self.R):
+            gathered.append(block)
+            if sum(each.theta.numel() for each in gathered) >= BLOCK:
+                parts += self._step(self.R, lr, gathered)
+                gathered = []
+        parts += self._step(self.R, lr, gathered)
+        return torch.stack(parts).sum() if parts else None
+
+    def _blocks(self, R: Remembering) -> Iterator[Block]:
         for i, p in enumerate(self.theta):
-            if p.grad is None and self.R is None:
-                continue
-            g = torch.zeros_like(p) if p.grad is None else p.grad.to_dense() if p.grad.is_sparse else p.grad
-            v = self.v[i] = torch.zeros_like(p) if (v := self.v[i]) is None else v
-            if self.R is None:
-                self._move(lr, p, g, v)
-            else:
-                whole = (p.detach(), g, v, self.R.theta_old[i], self.R.fisher[i])
-                parts += [self._remember(self.R, lr, *block) for block in _blocks(*whole)]
-            p.grad = None  # at once: what follows needs room of its own
-        found = [part for part in parts if part is not None]
-        return torch.stack(found).sum() if found else None
+            if p.grad is None and not R.proximal:
+                p.grad = torch.zeros_like(p)  # for R's own to be added to
+            yield from _split(Block(p.detach(), *self._taken(i, p), R.theta_old[i], R.fisher[i]))
 
-    def _remember(
-        self,
-        R: Remembering,
-        lr: float,
-        theta: Tensor,
-        g: Tensor,
-        v: Tensor,
-        theta_old: Tensor,
-        fisher: Tensor,
-    ) -> Tensor | None:
-        """Make the step of a block and return its part of R, where R has a gradient."""
-        room = self._room(theta)
-        if not R.proximal:
-            part = terms.pull_(g, theta, theta_old, fisher, R.lambda_kl, room)
-            self._move(lr, theta, g, v)
-            return part
-        self._move(lr, theta, g, v)
-        # Momentum repeats every step 1 / (1 - momentum) times.
-        strength = 2 * R.lambda_kl * lr / (1 - self.momentum)
-        terms.proximal_(theta, theta_old, fisher, strength, room)
-        return None
+    def _step(self, R: Remembering, lr: float, blocks: list[Block]) -> list[Tensor]:
+        """Make the step of some blocks and return their parts of R, where it has a gradient."""
+        parts = []
+        for theta, g, _, theta_old, fisher in blocks:
+            if g is not None and not R.proximal:
+                parts.append(terms.pull_(g, theta, theta_old, fisher, R.lambda_kl, self._room(theta)))
+        self._move(lr, [block[:3] for block in blocks])
+        if R.proximal:
+            # Momentum repeats every step 1 / (1 - momentum) times.
+            strength = 2 * R.lambda_kl * lr / (1 - self.momentum)
+            for theta, _, _, theta_old, fisher in blocks:
+                terms.proximal_(theta, theta_old, fisher, strength, self._room(theta))
+        return parts
 
-    def _move(self, lr: float, theta: Tensor, g: Tensor, v: Tensor) -> None:
-        unused = {"weight_decay": 0.0, "dampening": 0.0, "nesterov": False, "maximize": False}
-        sgd([theta], [g], [v], fused=True, lr=lr, momentum=self.momentum, **unused)
+    def _move(self, lr: float, rows: list[tuple[Tensor, Tensor | None, Tensor | None]]) -> None:
+        """Let momentum and weights take their step, where there is a gradient."""
+        moving = [row for row in rows if row[1] is not None]
+        if moving:
+            theta, g, v = (list(column) for column in zip(*moving, strict=True))
+            unused = {"weight_decay": 0.0, "dampening": 0.0, "nesterov": False, "maximize": False}
+            sgd(theta, g, v, fused=True, lr=lr, momentum=self.momentum, **unused)
+
+    def _taken(self, i: int, p: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Take a parameter's gradient away, as what follows needs the room; return it, and the momentum.
+
+        Both in the parameter's own order in memory, as torch's SGD goes through all three alike.
+        """
+        g, p.grad = p.grad, None
+        if g is not None and (g.is_sparse or g.stride() != p.stride()):
+            g = torch.empty_like(p).copy_(g.to_dense())
+        if g is not None and self.momentum and self.v[i] is None:
+            self.v[i] = torch.zeros_like(p)
+        return g, self.v[i]
 
     def _room(self, like: Tensor) -> Room:
         """Return room for two tensors like this one, the same room whatever it is for.
@@ -96,8 +126,12 @@ class Update:
         return first[: like.numel()].view(like.shape), second[: like.numel()].view(like.shape)
 
 
-def _blocks(*tensors: Tensor) -> Iterable[tuple[Tensor, ...]]:
-    """Return tensors of one shape a block at a time; whole, if small or if one does not lie row by row."""
-    if tensors[0].numel() <= BLOCK or not all(tensor.is_contiguous() for tensor in tensors):
-        return [tensors]
-    return zip(*(tensor.view(-1).split(BLOCK) for tensor in tensors), strict=True)
+def _split(whole: Block) -> Iterator[Block]:
+    """Yield a parameter in blocks; whole, if it is small or something of it does not lie row by row."""
+    there = [tensor for tensor in whole if tensor is not None]
+    if whole.theta.numel() <= BLOCK or not all(tensor.is_contiguous() for tensor in there):
+        yield whole
+        return
+    n = -(-whole.theta.numel() // BLOCK)
+    columns = ([None] * n if tensor is None else tensor.view(-1).split(BLOCK) for tensor in whole)
+    yield from map(Block, *columns)

@@ -49,7 +49,7 @@ def test_products_are_counted_as_they_are_made():
 def test_the_result(results):
     result = results("forget")
     steps, batches, shares, updates, beside = result.tables.values()
-    assert [row["parameters"] for row in updates] == [2 * 32 * 32]
+    assert [row["shape"] for row in updates] == ["32x32"]
     assert [row["samples a step"] for row in steps] == [16, 32]
     assert len(batches) == 5
     for row in shares:

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from unsee import sources
+from unsee.data import catalogue
 from unsee.data.catalogue import KNOWN, published_in
 from unsee.errors import InputError
 
@@ -17,7 +20,6 @@ LETTERS = Published("letters", "two letters", (2,), (1, 1), ("a", "b"), {}, ways
 def test_a_source_is_one_file(tmp_path, monkeypatch):
     (tmp_path / "shelf").mkdir()
     (tmp_path / "shelf" / "letters.py").write_text(FILE)
-    (tmp_path / "shelf" / "_notes.py").write_text("raise SystemExit")
     (tmp_path / "shelf" / "README.md").write_text("no module")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert list(published_in("shelf")) == ["letters"]
@@ -27,9 +29,14 @@ def test_a_source_is_one_file(tmp_path, monkeypatch):
         sources.open_source("letters")
 
 
-def test_those_of_the_package_come_first():
-    assert list(KNOWN)[:3] == ["bundled", "bundled-adult", "bundled-spam"]
-    assert list(KNOWN)[3:] == ["adult", "cifar-10", "fashion-mnist", "spam"]
+def test_those_of_the_package_come_first_and_each_has_a_name_of_its_own():
+    names = [(not data.file, data.name) for data in KNOWN.values()]
+    assert names == sorted(names)
+    assert next(iter(KNOWN)) == "bundled"
+    assert {"adult", "cifar-10", "fashion-mnist", "spam"} <= set(KNOWN)
+    folder = Path(catalogue.__file__).parent / "known"
+    defined = sum(file.read_text().count(" = Published(") for file in folder.glob("*.py"))
+    assert defined == len(KNOWN)
 
 
 @pytest.mark.parametrize("published", KNOWN.values(), ids=lambda data: data.name)

@@ -54,3 +54,9 @@ def test_one_changed_byte_is_refused_even_under_a_right_seal(tiny):
 def test_what_was_never_fetched_says_how(tiny):
     with pytest.raises(InputError, match="fetch it with `unsee data fetch tiny`"):
         cached(tiny)
+
+
+def test_counts_and_shape_are_looked_at_too(tiny):
+    for other in (replace(tiny, counts=(2, 1)), replace(tiny, shape=(1, 1, 2))):
+        with pytest.raises(HostileError, match=r"numbers, .*found 1 in x_train"):
+            other.check(arrays(), where="there", do="no", error=HostileError)

@@ -32,6 +32,8 @@ from unsee.updating import Remembering, Update
 
 MOST = 1.15
 BATCH = 128
+SHAPES = ((160, (64,)), (9, (784, 784)), (3, (3072, 3072)))
+QUICK_SHAPES = ((2, (32, 32)),)
 PAPERS, OURS = "fashion-mnist/tile/B", "unsee"
 
 
@@ -51,8 +53,7 @@ def run(command: str, *, quick: bool = False) -> Result:
             {"recipe": name} | _shares(loss, rounds) for name, loss in ((PAPERS, papers), (OURS, ours))
         ],
         "The update: R, momentum and weights, in one pass over memory and in two": [
-            _update(layers, width, rounds)
-            for layers, width in (((2, 32),) if quick else ((9, 784), (3, 3072)))
+            _update(layers, shape, rounds) for layers, shape in (QUICK_SHAPES if quick else SHAPES)
         ],
         "Beside the steps": _beside(subject, papers, rounds),
     }
@@ -168,36 +169,32 @@ def _parts(loss: Loss, update: Update, step: int) -> dict[str, float]:
     return dict(zip(names, (draw, max(0.0, forward - draw), *rest), strict=True))
 
 
-def _update(layers: int, width: int, rounds: int) -> dict[str, Any]:
+def _update(layers: int, shape: tuple[int, ...], rounds: int) -> dict[str, Any]:
     """Return what the update takes, beside R over all layers first and torch's SGD over all then."""
-    old, grads, new = (
-        [torch.randn(width, width, generator=torch.manual_seed(n)) / width for n in range(layers)]
-        for _ in range(3)
-    )
-    R = Remembering(old, [p.square() for p in old], 1.0)
-    sides = [[nn.Parameter(p.clone()) for p in new] for _ in range(2)]
-    update, optimizer = Update(sides[0], 0.9, R), torch.optim.SGD(sides[1], 1e-9, 0.9, fused=True)
+    generator = torch.Generator().manual_seed(0)
+    old, *sides = ([torch.randn(shape, generator=generator) for _ in range(layers)] for _ in range(3))
+    R = Remembering(old, [p.square() for p in old], 1e-9)
+    one, two = ([nn.Parameter(p) for p in side] for side in sides)
+    given = [torch.randn(shape, generator=generator) for _ in range(2 * layers)]
+    update, optimizer = Update(one, 0.9, R), torch.optim.SGD(two, 1e-9, 0.9, fused=True)
     room = torch.empty_like(old[0]), torch.empty_like(old[0])
 
-    def given(theta: list[nn.Parameter]) -> None:
-        for p, g in zip(theta, grads, strict=True):
-            p.grad = g
-
     def one_pass() -> None:
-        given(sides[0])
+        for p, g in zip(one, given[:layers], strict=True):
+            p.grad = g
         update(1e-9)
 
     def two_passes() -> None:
-        given(sides[1])
-        for p, g, p_old, f in zip(sides[1], grads, R.theta_old, R.fisher, strict=True):
+        for p, g, p_old, f in zip(two, given[layers:], R.theta_old, R.fisher, strict=True):
+            p.grad = g
             terms.pull_(g, p, p_old, f, R.lambda_kl, room)
         optimizer.step()
+        optimizer.zero_grad()
 
     seconds = in_turns({"one": one_pass, "two": two_passes}, 2 * rounds)
     return {
-        "layers": layers,
-        "width": width,
-        "parameters": sum(p.numel() for p in old),
+        "tensors": layers,
+        "shape": "x".join(map(str, shape)),
         "ms in one pass": _ms(seconds["one"], 1),
         "ms in two": _ms(seconds["two"], 1),
         "ratio": round(ratio(seconds, "one", "two"), 3),

@@ -30,7 +30,7 @@ def _data(verbs: Any) -> None:
     text = "list the data sets that are here, or fetch one"
     verb = verb_of(verbs, "data", text, "unsee data list\nunsee data fetch fashion-mnist", run=False)
     verb.add_argument("action", choices=("list", "fetch"), help="show what is here, or get one")
-    verb.add_argument("name", nargs="?", help="with fetch: fashion-mnist, cifar-10, adult or spam")
+    verb.add_argument("name", nargs="?", help="with fetch: one that `unsee data list` shows")
 
 
 def _train(verbs: Any) -> None:
@@ -121,7 +121,11 @@ def _forget(verbs: Any) -> None:
         "--recipe", metavar="NAME|FILE", help="a named recipe or a .json file (ours for the pattern)"
     )
     for name, kind, text in (
-        ("forgetting", str, "L_f: twin, invariance, delete, ascent, rld, rnd, none or truncation"),
+        (
+            "forgetting",
+            str,
+            "L_f by name: twin, invariance, delete, ascent, rld, rnd, none, truncation, ...",
+        ),
         ("lambda-c", float, "weight of the correction term L_c"),
         ("lambda-f", float, "weight of the forgetting term L_f"),
         ("lambda-kl", float, "weight of the remembering term R"),

