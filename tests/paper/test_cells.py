@@ -1,4 +1,4 @@
-from unsee.paper.cells import CELLS, LINES, METHODS
+from unsee.paper.cells import CELLS, LINES, METHODS, Unit
 from unsee.recipe import RECIPES
 
 
@@ -31,3 +31,9 @@ def test_the_lines_change_what_the_decision_says():
         assert recipe.lambda_kl == (paper.lambda_kl if "Fisher" in line else 0)
     assert {c.recipe.forgetting for c in CELLS["table-2"]} == {"rnd", "rld", "truncation"}
     assert len(METHODS) == 5
+
+
+def test_networks_that_stay_below_the_papers_range_train_longer():
+    assert Unit("fashion-mnist", "tile").epochs == (5, 0)
+    assert Unit("fashion-mnist", None).epochs == (5, 4)
+    assert Unit("cifar-10", "line").epochs == Unit("cifar-10", None).epochs == (10, 3)

@@ -14,7 +14,9 @@ CHOICES = """\
 | unstated in the paper | here |
 |---|---|
 | batch size | 128 for pretraining and forgetting |
-| pretraining: epochs, learning rate | 5; SGD 0.01, momentum 0.9; Fashion-MNIST without T: 4 more at 0.001 |
+| pretraining by SGD, momentum 0.9 | 5 epochs at learning rate 0.01 |
+| the same, Fashion-MNIST without T | 5 at 0.01 and 4 at 0.001 |
+| the same, CIFAR-10 | 10 at 0.01 and 3 at 0.001 |
 | epochs of Pattern A | 10, as in the search of B and C |
 | Fisher over what, in Pattern A | over D; over D_r in rows of their own |
 | Fisher over what, in B and C | over D_r: the memory over D less D_f's share |

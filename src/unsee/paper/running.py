@@ -16,7 +16,7 @@ from unsee.evaluation import evaluate, evaluator
 from unsee.forgetting import forget
 from unsee.formulation import FourDatasets
 from unsee.memory import Memory, remember
-from unsee.paper.cells import SETTLING, Cell, Unit
+from unsee.paper.cells import Cell, Unit
 from unsee.paper.rows import Rows
 from unsee.recipe import Recipe
 from unsee.scores import Scores
@@ -35,7 +35,7 @@ class Scale:
     """
 
     seeds: int = 10
-    pretraining_epochs: int = 5
+    pretraining_epochs: int | None = None
     epochs: int | None = None
     batch_size: int | None = None
     limit: int = 2000
@@ -85,9 +85,10 @@ def pretrained(
 
 
 def _trained(unit: Unit, D: Dataset, scale: Scale, folder: Path, words: dict[str, Any]) -> nn.Module:
+    epochs, settling = (scale.pretraining_epochs, 0) if scale.pretraining_epochs else unit.epochs
     start = networks.network("mlp", D, printed=scale.printed)
-    model = train(start, D, epochs=scale.pretraining_epochs, folder=folder, **words).model
-    if settling := 0 if scale.quick else SETTLING.get(unit.name, 0):
+    model = train(start, D, epochs=epochs, folder=folder, **words).model
+    if settling:
         model = train(model, D, epochs=settling, lr=0.001, folder=folder / "settling", **words).model
     return model
 
