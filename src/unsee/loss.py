@@ -209,7 +209,6 @@ class Loss:
 
         That level is the mean loss of D_r where a sketch holds D_r in its place. Stand-ins hold it less
         firmly, and the level is then how unsure the old model is of D_f,clean itself, its mean entropy.
-        For the same reason L_c counts by the share of the classes it has, and by its root with a sketch.
         """
         recipe, clean = self.recipe, self.request.D_f_clean
         if recipe.balance == "none" or clean is None:
@@ -217,9 +216,9 @@ class Loss:
         stand_ins = self.replay is not None and self.replay.sketch is None
         level = memory.level() if memory and memory.sketch and not stand_ins else None
         share = len(set(clean.y.tolist())) / self.classes
-        if level is not None:
-            return recipe.lambda_c * share**0.5, level
-        return recipe.lambda_c * share, float(torch.special.entr(answers(self.old, clean)).sum(1).mean())
+        if level is None:
+            level = float(torch.special.entr(answers(self.old, clean)).sum(1).mean())
+        return recipe.lambda_c * share, level
 
 
 def _scalar(loss: Tensor) -> Tensor:

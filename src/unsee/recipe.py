@@ -58,8 +58,8 @@ class Recipe:
     trust: float = 0.0
     """How far a replayed sample's own label counts, where it is known, against the old model's answer."""
     balance: str = "none"
-    """prior: L_c counts by the share of the classes that D_f,clean has (with a sketch, by its root), on D_f's
-    twins too, and only as far as it lies above the level of the memory: no class swallows its neighbours."""
+    """prior: L_c counts by the share of the classes that D_f,clean has, on D_f's twins too, and only as far
+    as it lies above the level of the memory, so that no class swallows its neighbours."""
     stride: float | None = None
     """The longest step, before momentum, as a share of theta_old's length; None: as the gradient makes it."""
     settle: float | None = None
