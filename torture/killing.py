@@ -35,8 +35,19 @@ BATCH = 16  # samples
 Work = Callable[[], Any]
 
 
-def died(number: int, place: Path, work: Work, duration: float, name: str, writes: int) -> bool:
-    """Let a child work and die, two times in five in a write; return whether it was in one."""
+def died(
+    number: int,
+    place: Path,
+    work: Work,
+    duration: float,
+    name: str,
+    writes: int,
+    count: Counter | None = None,
+) -> bool:
+    """Let a child work and die, two times in five in a write; return whether it was in one.
+
+    `count`, of what it has done, begins at 0 for every child: one may die before it could set it.
+    """
     chance = random.Random(number)
     forced = number % 5 > 2
     while True:
@@ -47,6 +58,8 @@ def died(number: int, place: Path, work: Work, duration: float, name: str, write
                 die_in_a_write(which, point, name)
             work()
 
+        if count:
+            count.value = 0
         child = forked(mortal)
         if not forced:
             time.sleep(moment)
@@ -81,11 +94,11 @@ def forgetting(folder: Path) -> Attempt:
             return steps.value % every == 0
 
         def work() -> None:
-            Checkpoints.due, steps.value = property(due), 0
+            Checkpoints.due = property(due)
             here.forget(which, folder=place)
 
         writes = 5 * (len(whole.trajectory) - 1) // every  # at the least
-        in_write = died(number, place, work, duration, "checkpoint.safetensors", writes)
+        in_write = died(number, place, work, duration, "checkpoint.safetensors", writes, steps)
         state = Checkpoints(place, whole.identity).read()
         lost = steps.value - (state.step if state else 0)
         assert lost <= every, f"{lost} steps lost, where every {every}th is kept"
@@ -115,11 +128,11 @@ def remembering(folder: Path) -> Attempt:
             keep(run, sketch, taken)
 
         def work() -> None:
-            memory._keep, samples.value = kept, 0
+            memory._keep = kept
             remember(here.model, data, folder=place, **how[which])
 
         writes = len(data) // BATCH
-        in_write = died(number, place, work, duration, "checkpoint.safetensors", writes)
+        in_write = died(number, place, work, duration, "checkpoint.safetensors", writes, samples)
         states = sorted(place.glob("checkpoint*.safetensors"), key=lambda path: len(path.name))
         n = store.read_tensors(states[0])[1]["step"] if states else 0
         lost = (samples.value - n) / BATCH
