@@ -50,6 +50,7 @@ class Update:
         self.theta, self.momentum, self.R = list(theta), momentum, R
         self.v: list[Tensor | None] = [None] * len(self.theta)
         self.rooms: dict[tuple[torch.dtype, torch.device], Room] = {}
+        self.views: dict[tuple[torch.dtype, torch.device, torch.Size], Room] = {}
         shapes = [p.shape for p in self.theta]
         if R and not shapes == [old.shape for old in R.theta_old] == [f.shape for f in R.fisher]:
             raise InputError("theta_old and F in theta's shapes", "others", "give those of this model")
@@ -65,11 +66,13 @@ class Update:
             return None
         parts: list[Tensor] = []
         gathered: list[Block] = []
+        size = 0
         for block in self._blocks(self.R):
-            gathered.append(block)
-            if sum(each.theta.numel() for each in gathered) >= BLOCK:
+            if size + block.theta.numel() > BLOCK:
                 parts += self._step(self.R, lr, gathered)
-                gathered = []
+                gathered, size = [], 0
+            gathered.append(block)
+            size += block.theta.numel()
         parts += self._step(self.R, lr, gathered)
         return torch.stack(parts).sum() if parts else None
 
@@ -118,18 +121,21 @@ class Update:
 
         Fresh room costs more than what is computed in it: the system hands it out page by page.
         """
-        kind = like.dtype, like.device
-        if kind not in self.rooms or len(self.rooms[kind][0]) < like.numel():
-            n = max(like.numel(), min(BLOCK, max(p.numel() for p in self.theta)))
-            self.rooms[kind] = like.new_empty(n), like.new_empty(n)
+        known = self.views.get((like.dtype, like.device, like.shape))
+        if known:
+            return known
+        kind, n = (like.dtype, like.device), like.numel()
+        if kind not in self.rooms or len(self.rooms[kind][0]) < n:
+            most = max(n, min(BLOCK, max(p.numel() for p in self.theta)))
+            self.rooms[kind] = like.new_empty(most), like.new_empty(most)
         first, second = self.rooms[kind]
-        return first[: like.numel()].view(like.shape), second[: like.numel()].view(like.shape)
+        found = self.views[*kind, like.shape] = first[:n].view(like.shape), second[:n].view(like.shape)
+        return found
 
 
 def _split(whole: Block) -> Iterator[Block]:
     """Yield a parameter in blocks; whole, if it is small or something of it does not lie row by row."""
-    there = [tensor for tensor in whole if tensor is not None]
-    if whole.theta.numel() <= BLOCK or not all(tensor.is_contiguous() for tensor in there):
+    if whole.theta.numel() <= BLOCK or not all(t.is_contiguous() for t in whole if t is not None):
         yield whole
         return
     n = -(-whole.theta.numel() // BLOCK)
