@@ -169,30 +169,30 @@ def rates_of(plan, losses):
         return rates, descend(model, gradients, plan)
 
 
-def test_it_ends_an_epoch_after_the_loss_stalls():
+def test_it_ends_two_epochs_after_the_loss_stalls():
     plan = Plan(lr=0.1, momentum=0.9, epochs=50, n=20, batch_size=2, settle=0.1)
     rates, done = rates_of(plan, [8, 4, 2, 1.9, 1.0])
-    assert [row["epoch"] for row in done.rows] == [0, 1, 2, 3, 4, 5]  # 1.9 stalls, and one more follows
-    assert len(rates) == 50
+    assert [row["epoch"] for row in done.rows] == [0, 1, 2, 3, 4, 5, 6]  # 1.9 stalls, and two more follow
+    assert len(rates) == 60
     assert done.back_to is None
 
 
 def test_a_loss_that_rises_has_stalled_too_and_so_has_a_negative_one():
     plan = Plan(lr=0.1, momentum=0.9, epochs=50, n=20, batch_size=2, settle=0.1)
-    assert len(rates_of(plan, [1, 2])[1].rows) == 4
+    assert len(rates_of(plan, [1, 2])[1].rows) == 5
     falling = [{"epoch": epoch, "L": -float(2**epoch)} for epoch in range(1, 5)]
     assert plan.end(falling) == plan.steps
-    assert plan.end([*falling, {"epoch": 5, "L": -16.5}]) == 6 * plan.steps_per_epoch
+    assert plan.end([*falling, {"epoch": 5, "L": -16.5}]) == 7 * plan.steps_per_epoch
 
 
-def test_rates_warm_up_and_fall_to_nothing_in_the_last_epoch():
+def test_rates_warm_up_and_fall_to_nothing_in_the_last_two_epochs():
     plan = Plan(lr=0.1, momentum=0.9, epochs=4, n=40, batch_size=2, settle=0.01)
     rates, _ = rates_of(plan, [8, 4, 2, 1])
     assert len(rates) == 80
     assert rates[:10] == pytest.approx([0.01 * step for step in range(1, 11)])
-    assert set(rates[10:61]) == {0.1}
-    assert rates[60:] == pytest.approx([0.1 * left / 20 for left in range(20, 0, -1)])
-    assert 0 < rates[-1] < 0.006
+    assert set(rates[10:41]) == {0.1}
+    assert rates[40:] == pytest.approx([0.1 * left / 40 for left in range(40, 0, -1)])
+    assert 0 < rates[-1] < 0.003
 
 
 def test_without_settle_the_rate_is_what_it_is():
@@ -205,7 +205,7 @@ def test_without_settle_the_rate_is_what_it_is():
 def test_a_run_shorter_than_its_warm_up_still_settles():
     plan = Plan(lr=0.1, momentum=0.9, epochs=1, n=4, batch_size=1, settle=0.5)
     rates, _ = rates_of(plan, [1])
-    assert rates == pytest.approx([0.01, 0.02, 0.03, 0.025])
+    assert rates == pytest.approx([0.01, 0.02, 0.025, 0.0125])
     assert plan.end([]) == plan.end([{"epoch": 0}]) == plan.steps
 
 
@@ -352,3 +352,47 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint_with_its_good_state(tmp_p
     assert done.back_to == 1
     assert torch.equal(again.weight, after_epochs(1))
     assert [row["utility"] for row in done.rows] == [0.9, 0.85, 0.75, 0.76, 0.77]
+
+
+# ---- the last touch -----------------------------------------------------------------------------
+
+
+def test_the_last_touch_comes_after_the_last_step_and_its_row_is_of_what_it_leaves():
+    model, plan, seen = line(), Plan(lr=0.01, momentum=0.9, epochs=3, n=4, batch_size=2), []
+
+    def touch():
+        seen.append(float(model.weight.detach().sum()))
+        with torch.no_grad():
+            model.weight += 1
+        return {"shift": 1.0}
+
+    watch = Watch(lambda m: {"weight": float(m.weight.detach().sum())})
+    untouched = line()
+    expected = descend(untouched, parabola(untouched), plan, watch=watch).rows
+    rows = descend(model, parabola(model), plan, watch=watch, last_touch=touch).rows
+    assert seen == [float(untouched.weight.detach().sum())]
+    assert rows[:-1] == expected[:-1]
+    assert rows[-1] == {**expected[-1], "shift": 1.0, "weight": float(model.weight.detach().sum())}
+    assert float(model.weight.detach().sum()) == pytest.approx(seen[0] + 3)
+
+
+def test_a_last_touch_that_costs_too_much_is_undone():
+    model, plan = line(), Plan(lr=0.01, momentum=0.9, epochs=3, n=4, batch_size=2)
+    untouched = line()
+    descend(untouched, parabola(untouched), plan)
+
+    def touch():
+        with torch.no_grad():
+            model.weight += 100
+        return {"shift": 100.0}
+
+    watch = Watch(utility=lambda m: -float(m.weight.detach().abs().max()), floor=-50.0)
+    done = descend(model, parabola(model), plan, watch=watch, last_touch=touch)
+    assert done.back_to == 3
+    assert torch.equal(model.weight, untouched.weight)
+
+
+def test_below_the_floor_there_is_none():
+    model, plan = line(), Plan(lr=0.01, momentum=0.9, epochs=3, n=4, batch_size=2)
+    watch = Watch(utility=lambda m: -1.0, floor=0.0)
+    assert descend(model, parabola(model), plan, watch=watch, last_touch=lambda: 1 / 0).back_to == 0

@@ -18,7 +18,7 @@ from unsee.store import under
 from unsee.updating import Remembering, Update
 
 Row = dict[str, Any]
-WARM_UP = 10
+WARM_UP, WIND_DOWN = 10, 2  # steps, epochs
 COLLAPSE, PATIENCE = 0.1, 3  # so far below the floor, for so many epochs, there is no way back up
 
 
@@ -38,7 +38,7 @@ class Plan:
     batch_size: int
     settle: float | None = None
     """Where given, `epochs` is the most: as soon as an epoch lowers the loss L by less than this share,
-    one more follows, in which lr falls to 0. The first ten steps warm up."""
+    two more follow, in which lr falls to 0. The first ten steps warm up."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "n", "batch_size"):
@@ -65,14 +65,14 @@ class Plan:
         >>> plan.end([{"epoch": 0}, {"epoch": 1, "L": 4.0}, {"epoch": 2, "L": 2.0}]) // plan.steps_per_epoch
         9
         >>> plan.end([{"epoch": 1, "L": 2.0}, {"epoch": 2, "L": 1.9}]) // plan.steps_per_epoch
-        3
+        4
         """
         epochs = self.epochs
         if self.settle is not None:
             losses = [(row["epoch"], row["L"]) for row in rows if "L" in row]
             for (_, before), (epoch, now) in itertools.pairwise(losses):
                 if before - now < self.settle * abs(before):
-                    epochs = min(epochs, epoch + 1)
+                    epochs = min(epochs, epoch + WIND_DOWN)
                     break
         return epochs * self.steps_per_epoch
 
@@ -81,7 +81,7 @@ class Plan:
         if self.settle is None:
             return self.lr
         left = (end - step) / self.steps_per_epoch
-        return self.lr * min(1.0, (step + 1) / WARM_UP, left)
+        return self.lr * min(1.0, (step + 1) / WARM_UP, left / WIND_DOWN)
 
     def span(self, step: int) -> tuple[int, int]:
         """Return how many samples were used before this step, and how many it uses."""
@@ -123,26 +123,24 @@ def descend(
     watch: Watch = Watch(),  # noqa: B008
     checkpoints: Checkpoints | None = None,
     R: Remembering | None = None,
+    last_touch: Callable[[], Mapping[str, float]] | None = None,
 ) -> Descent:
     """Train `model` in place and say how it went.
 
     `gradients(step)` puts the gradients into the parameters and returns the losses by name; R is no part of
-    them, it is added in the update.
+    them, it is added in the update. `last_touch()` may change the model once more, after the last step, and
+    returns figures for the last row.
     """
+    model.zero_grad()
+    run = _Run(model, Update(_trainable(model), plan.momentum, R), plan, watch, last_touch)
     with checkpoints.alone() if checkpoints else nullcontext():
-        return _descend(model, gradients, plan, watch, checkpoints, R)
+        return _descend(run, gradients, checkpoints)
 
 
 def _descend(
-    model: nn.Module,
-    gradients: Callable[[int], Mapping[str, Tensor]],
-    plan: Plan,
-    watch: Watch,
-    checkpoints: Checkpoints | None,
-    R: Remembering | None,
+    run: "_Run", gradients: Callable[[int], Mapping[str, Tensor]], checkpoints: Checkpoints | None
 ) -> Descent:
-    model.zero_grad()
-    run = _Run(model, Update(_trainable(model), plan.momentum, R), plan, watch)
+    plan, watch = run.plan, run.watch
     if checkpoints and (state := checkpoints.read()):
         run.restore(state)
     else:
@@ -163,8 +161,16 @@ def _descend(
 class _Run:
     """A descent under way: the step, the rows so far, the sums of the epoch that has begun."""
 
-    def __init__(self, model: nn.Module, update: Update, plan: Plan, watch: Watch) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        update: Update,
+        plan: Plan,
+        watch: Watch,
+        last_touch: Callable[[], Mapping[str, float]] | None = None,
+    ) -> None:
         self.model, self.update, self.plan, self.watch = model, update, plan, watch
+        self.last_touch = last_touch
         self.step, self.exact = 0, True
         self.rows: list[Row] = []
         self.sums: dict[str, float] = {}
@@ -199,6 +205,8 @@ class _Run:
             sane = all(mean <= 10 * max(1.0, abs(self.first[name])) for name, mean in means.items())
             if sane and self.above_floor():
                 self.keep()
+                if self.last_touch and self.step == self.end:
+                    self.rows[-1] |= {**self.last_touch(), **self.evaluated()}
 
     def checked(self, values: dict[str, float]) -> dict[str, float]:
         """Return the losses, if each is a number."""

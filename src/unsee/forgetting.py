@@ -14,6 +14,7 @@ from torch import nn
 from unsee import lineage as ancestry
 from unsee import networks
 from unsee.answers import accuracy, borrowed, check_fit
+from unsee.balance import last_touch
 from unsee.checkpoint import Checkpoints
 from unsee.descent import Descent, Plan, Row, Watch, descend
 from unsee.errors import Diverged, InputError, UnseeWarning
@@ -97,16 +98,17 @@ def forget(
     new, floor = loss.model, Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes)
     watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None, *floor.watch())
     checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
+    touch = last_touch(loss)
     give_back()  # what all this has taken: the descent needs as much as there is
     try:
-        done = descend(new, loss, loss.plan, watch=watch, checkpoints=checkpoints, R=loss.R)
+        done = descend(new, loss, loss.plan, watch=watch, checkpoints=checkpoints, R=loss.R, last_touch=touch)
     except Diverged as error:
         error.last_good = Forgotten(new.to(home), error.rows, recipe, identity)
         raise
     if done.back_to is not None:
         warnings.warn(floor.said(done), UnseeWarning, stacklevel=2)
     ended = (*lineage, _generation(new, old, request, identity, floor, done))
-    setting, after = _setting(leaned_on, loss, floor), kept()
+    setting, after = _setting(leaned_on, loss, floor, done), kept()
     after = after.of(new) if after else None
     return Forgotten(
         new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting, after, ended
@@ -177,8 +179,9 @@ def _leaned_on(memory: Memory | None) -> str:
     return "none" if memory is None else "Fisher and sketch" if memory.sketch else "Fisher"
 
 
-def _setting(leaned_on: str, loss: Loss, floor: Floor) -> dict[str, Any]:
+def _setting(leaned_on: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, Any]:
     replay, T = loss.replay, loss.T
+    shift = done.rows[-1].get("shift") if done.back_to is None else None
     return {
         "memory": leaned_on,
         "twins": loss.twins is not None,
@@ -187,6 +190,8 @@ def _setting(leaned_on: str, loss: Loss, floor: Floor) -> dict[str, Any]:
         # Replayed samples with T on are a surrogate of D_r,extra, which the paper's setting does not have.
         "within the paper's setting": not (replay and T),
         "floor": {"of": floor.name, "least": floor.least} if floor.utility else None,
+        # By so much D_f,clean's classes were lifted in the end (unsee.balance).
+        "shift": shift,
     }
 
 
@@ -208,7 +213,7 @@ def _over(model: nn.Module, request: Request, memory: Memory | None, recipe: Rec
     """Return the memory as the recipe wants it: over D, or without D_f's share, which is over D_r."""
     if memory is None or recipe.fisher_over == "D":
         return memory
-    if not (recipe.lambda_kl or recipe.lambda_s or recipe.balance == "prior"):
+    if not (recipe.lambda_kl or recipe.lambda_s or recipe.balance != "none"):
         return memory
     return memory.subtract(remember(model, request.D_f, sketch=memory.sketch), using_up=True)
 

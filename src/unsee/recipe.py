@@ -19,7 +19,7 @@ from unsee.terms import TERMS
 
 FORGETTING = (*TERMS, "none", "truncation")
 REMEMBERING = ("penalty", "proximal")
-BALANCE = ("none", "prior")
+BALANCE = ("none", "prior", "adjusted")
 LABELS = ("others", "all")
 FISHER_OVER = ("D_r", "D")
 
@@ -59,7 +59,8 @@ class Recipe:
     """How far a replayed sample's own label counts, where it is known, against the old model's answer."""
     balance: str = "none"
     """prior: L_c counts by the share of the classes that D_f,clean has, on D_f's twins too, and only as far
-    as it lies above the level of the memory, so that no class swallows its neighbours."""
+    as it lies above the level of the memory, so that no class swallows its neighbours. adjusted: besides,
+    where a sketch holds the others, the logits of these classes are shifted in the end (unsee.balance)."""
     stride: float | None = None
     """The longest step, before momentum, as a share of theta_old's length; None: as the gradient makes it."""
     settle: float | None = None
@@ -157,7 +158,7 @@ _OURS = Recipe(
     lr=3e-3,
     epochs=20,
     remembering="proximal",
-    balance="prior",
+    balance="adjusted",
     stride=1e-3,
     settle=0.03,
     floor=0.02,

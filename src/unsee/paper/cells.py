@@ -9,9 +9,12 @@ from unsee.transforms import Transform, color, line, tile
 
 TRANSFORMS = {"line": line, "tile": tile, "color": color}
 DATA = ("fashion-mnist", "cifar-10")
-# Epochs of pretraining, and epochs at a tenth of the learning rate after them, where five alone stay points
-# below the paper's range on D_r (LAB.md, 2026-11-16).
-PRETRAINING = {"fashion-mnist-plain": (5, 4), "cifar-10": (10, 3)}
+# Pretraining as (epochs, learning rate), one after the other, where five epochs at 0.01 stay points below the
+# paper's range on D_r (LAB.md, 2026-11-16).
+PRETRAINING = {
+    "fashion-mnist-plain": ((5, 0.01), (4, 0.001)),
+    "cifar-10": ((10, 0.01), (3, 0.001)),
+}
 
 # Figure 4's lines. Its caption reads swapped (docs/decisions/0008); CE + RLD is the literal reading.
 LINES: dict[str, dict[str, Any]] = {
@@ -43,9 +46,9 @@ class Unit:
         return f"{self.data}-{self.T or 'plain'}"
 
     @property
-    def epochs(self) -> tuple[int, int]:
-        """Epochs of pretraining, and of settling after them."""
-        return PRETRAINING.get(self.name) or PRETRAINING.get(self.data) or (5, 0)
+    def pretraining(self) -> tuple[tuple[int, float], ...]:
+        """Epochs of pretraining and their learning rate, one after the other."""
+        return PRETRAINING.get(self.name) or PRETRAINING.get(self.data) or ((5, 0.01),)
 
     def transform(self) -> Transform | None:
         """Return T itself."""

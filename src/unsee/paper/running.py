@@ -85,11 +85,11 @@ def pretrained(
 
 
 def _trained(unit: Unit, D: Dataset, scale: Scale, folder: Path, words: dict[str, Any]) -> nn.Module:
-    epochs, settling = (scale.pretraining_epochs, 0) if scale.pretraining_epochs else unit.epochs
-    start = networks.network("mlp", D, printed=scale.printed)
-    model = train(start, D, epochs=epochs, folder=folder, **words).model
-    if settling:
-        model = train(model, D, epochs=settling, lr=0.001, folder=folder / "settling", **words).model
+    model: nn.Module = networks.network("mlp", D, printed=scale.printed)
+    parts = ((scale.pretraining_epochs, 0.01),) if scale.pretraining_epochs else unit.pretraining
+    for i, (epochs, lr) in enumerate(parts):
+        part = folder / f"then-{lr:g}" if i else folder
+        model = train(model, D, epochs=epochs, lr=lr, folder=part, **words).model
     return model
 
 

@@ -1,0 +1,112 @@
+"""Balance: in the end the classes of D_f,clean have the probability that is theirs, no more and no less.
+
+D_f,clean is of few classes, often of one. Where the descent ends, their logits lie some tenths too high or
+too low, for each seed elsewhere, and a tenth is worth a point of accuracy on D_f,clean. So one number b is
+added to these logits (logit adjustment), at which the cross entropy, all classes counting alike, is least.
+There its derivative is zero: on average these classes have exactly their share,
+
+    mean over all classes of mean over a class's samples of [ p_own(x; b) - 1(x is of an own class) ] = 0
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from unsee.answers import as_input, evaluating
+from unsee.datasets import Dataset, batches
+from unsee.loss import Loss
+from unsee.randomness import stream
+
+SAMPLES = 5000  # of a set, at most: fewer leave b uncertain by a tenth
+FARTHEST = 1.0  # a logit that is farther off is no matter of balance
+HALVINGS = 40
+PROBED = 16
+
+
+def last_touch(loss: Loss) -> Callable[[], dict[str, float]] | None:
+    """Return what balances the loss's model once it is trained; None where there is nothing to do it by.
+
+    Stand-ins will not do: nobody knows of which classes they are.
+    """
+    clean, replay, T = loss.request.D_f_clean, loss.replay, loss.T
+    if loss.recipe.balance != "adjusted" or clean is None or replay is None or replay.sketch is None:
+        return None
+    own = sorted(set(clean.y.tolist()))
+    if len(own) == loss.classes:
+        return None
+    twins = loss.twins
+    corrected = [clean] if twins is None else [twins.D_f_clean, twins.D_f.with_(y=twins.D_f_clean.y)]
+    x, y = replay.draw(SAMPLES, stream(loss.seed, "balance"))
+    drawn = [x, T.pixels(x.clone())] if T else [x]
+    rest = [clean.with_(x=samples, y=y) for samples in drawn]
+    return lambda: {"shift": balance(loss.model, own, corrected, rest)}
+
+
+def balance(
+    model: nn.Module, own: Sequence[int], corrected: Sequence[Dataset], rest: Sequence[Dataset]
+) -> float:
+    """Shift the logits of the classes `own` in place and return by how much; 0 where no bias moves them.
+
+    `corrected` are samples of these classes, `rest` those that stand for all others.
+    """
+    bias = bias_of(model, own, corrected[0])
+    if bias is None:
+        return 0.0
+    share = len(own) / len(bias)
+    weights = [share / len(corrected)] * len(corrected) + [(1 - share) / len(rest)] * len(rest)
+    odds = [_odds(model, own, _some(data, SAMPLES)) for data in (*corrected, *rest)]
+    b = shift(odds, weights)
+    with torch.no_grad():
+        bias[list(own)] += b
+    return b
+
+
+def shift(odds: Sequence[tuple[Tensor, Tensor]], weights: Sequence[float]) -> float:
+    """Return b, from each set's log odds of an own class, and which of its samples are of one.
+
+    >>> z = torch.tensor([-1.0, 0.0, 2.0])
+    >>> round(shift([(z - 0.5, torch.ones(3)), (-z - 0.5, torch.zeros(3))], [0.5, 0.5]), 6)
+    0.5
+    """
+    low, high = -FARTHEST, FARTHEST
+    for _ in range(HALVINGS):
+        b = (low + high) / 2
+        surplus = sum(
+            weight * float(((z + b).sigmoid() - of_own).mean())
+            for weight, (z, of_own) in zip(weights, odds, strict=True)
+        )
+        low, high = (b, high) if surplus < 0 else (low, b)
+    return (low + high) / 2
+
+
+@torch.no_grad()
+def bias_of(model: nn.Module, own: Sequence[int], data: Dataset) -> nn.Parameter | None:
+    """Return the bias that moves the logits themselves, known by what it does; None if there is none."""
+    few = _some(data, PROBED)
+    before, _ = _odds(model, own, few)
+    for bias in reversed(list(model.parameters())):
+        if bias.requires_grad and bias.ndim == 1 and len(bias) > max(own):
+            kept = bias.clone()
+            bias[list(own)] += 1.0
+            moved = _odds(model, own, few)[0] - before
+            bias.copy_(kept)
+            if torch.allclose(moved, torch.ones_like(moved), atol=1e-3):
+                return bias
+    return None
+
+
+@torch.no_grad()
+def _odds(model: nn.Module, own: Sequence[int], data: Dataset) -> tuple[Tensor, Tensor]:
+    """Return log p_own / (1 - p_own) of each sample, and 1 where its label is of an own class, else 0."""
+    with evaluating(model):
+        y = torch.cat([model(as_input(x, model)) for x, _ in batches(data, 1000, len(data.classes))]).double()
+    mine = torch.zeros(y.shape[1], dtype=torch.bool, device=y.device)
+    mine[list(own)] = True
+    odds = y[:, mine].logsumexp(1) - y[:, ~mine].logsumexp(1)
+    return odds.cpu(), torch.isin(data.y, torch.tensor(list(own))).double().cpu()
+
+
+def _some(data: Dataset, most: int) -> Dataset:
+    """Return so many samples at the most, from all over the data."""
+    return data.subset(torch.linspace(0, len(data) - 1, min(most, len(data))).long())
