@@ -34,6 +34,8 @@ def test_the_lines_change_what_the_decision_says():
 
 
 def test_networks_that_stay_below_the_papers_range_train_longer():
-    assert Unit("fashion-mnist", "tile").epochs == (5, 0)
-    assert Unit("fashion-mnist", None).epochs == (5, 4)
-    assert Unit("cifar-10", "line").epochs == Unit("cifar-10", None).epochs == (10, 3)
+    assert Unit("fashion-mnist", "tile").pretraining == ((5, 0.01),)
+    assert Unit("fashion-mnist", None).pretraining == ((5, 0.01), (4, 0.001))
+    assert (
+        Unit("cifar-10", "line").pretraining == Unit("cifar-10", None).pretraining == ((10, 0.01), (3, 0.001))
+    )

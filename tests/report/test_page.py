@@ -173,6 +173,12 @@ def test_the_first_screen_says_what_was_forgotten_whether_it_worked_and_what_it_
         assert part in start.replace("–", " – ").replace("\u00a0", " ").replace("  ", " "), part
 
 
+def test_the_last_touch_is_told_where_there_was_one():
+    assert "classes shifted by +0.24" in Shape(render([made_run()])).words
+    run = made_run()
+    assert "Last touch" not in render([replace(run, setting={**run.setting, "shift": None})])
+
+
 def test_headings_are_in_order_ids_are_unique_and_links_lead_somewhere():
     runs = [made_run(), made_run(pattern="A"), replace(made_run(), facts=None, sets={}, trajectory=())]
     for page in (render(runs[:1]), render(runs[2:]), render(runs), render(runs[:1] * 2)):

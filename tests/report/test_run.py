@@ -124,6 +124,7 @@ def deep(levels):
         {"setting": []},
         {"setting": {"floor": {"of": "x"}}},
         {"setting": {"memory": 1}},
+        {"setting": {"shift": "far"}},
         {"back_to": -1},
         {"back_to": "first"},
         {"lineage": {}},
