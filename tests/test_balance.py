@@ -117,6 +117,13 @@ def test_afterwards_the_classes_have_their_share(new, four, own):
     assert torch.nonzero(moved).flatten().tolist() == own
 
 
+def test_of_two_sets_the_one_answered_less_well_counts(new, four):
+    clean, bad, rest = four.train.D_f_clean, four.train.D_f, [four.train.D_r]
+    worse = min(clean, bad, key=lambda data: float(answers(new, data)[:, 0].mean()))
+    found = [balance(copy.deepcopy(new), [0], sets, rest) for sets in ([clean, bad], [bad, clean], [worse])]
+    assert found[0] == found[1] == found[2]
+
+
 @pytest.mark.parametrize("off", [-0.6, 0.3])
 def test_what_was_put_off_balance_is_put_back(new, four, off):
     sets = [0], [four.train.D_f_clean, four.train.D_f], [four.train.D_r]

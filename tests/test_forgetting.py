@@ -16,6 +16,7 @@ from unsee.errors import Diverged, InputError, Interrupted
 from unsee.evaluation import evaluator
 from unsee.forgetting import forget
 from unsee.formulation import FourDatasets, Request
+from unsee.loss import Loss
 from unsee.memory import remember
 from unsee.recipe import RECIPES, Recipe
 
@@ -34,6 +35,21 @@ def test_forgetting_a_backdoor_raises_what_pattern_B_asks(model, four, memory):
     assert before["D_r_extra"] < after["D_r_extra"] - 0.2
     assert result.trajectory[0]["D_r"] == before["D_r"]
     assert {"L_c", "L_f", "R"} <= after.keys()
+
+
+@pytest.mark.parametrize("sketch", [None, 32])
+@pytest.mark.parametrize("recipe", [B, RECIPES["unsee"]])
+def test_what_a_gradient_was_taken_of_is_counted(model, four, sketch, recipe, monkeypatch):
+    counted, answered = [0], Loss._answered
+
+    def counting(loss, net, x):
+        counted[0] += sum(map(len, x.values())) if net is loss.model else 0
+        return answered(loss, net, x)
+
+    monkeypatch.setattr(Loss, "_answered", counting)
+    memory = remember(model, four.pretraining, sketch=sketch)
+    result = forget(model, four.request("B"), memory, recipe)
+    assert result.setting["samples passed"] == counted[0] > 0
 
 
 def test_inputs_are_never_mutated(model, four, memory):

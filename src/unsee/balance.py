@@ -35,12 +35,15 @@ def last_touch(loss: Loss) -> Callable[[], dict[str, float]] | None:
     own = sorted(set(clean.y.tolist()))
     if len(own) == loss.classes:
         return None
-    twins = loss.twins
-    corrected = [clean] if twins is None else [twins.D_f_clean, twins.D_f.with_(y=twins.D_f_clean.y)]
-    x, y = replay.draw(SAMPLES, stream(loss.seed, "balance"))
-    drawn = [x, T.pixels(x.clone())] if T else [x]
-    rest = [clean.with_(x=samples, y=y) for samples in drawn]
-    return lambda: {"shift": balance(loss.model, own, corrected, rest)}
+
+    def touch() -> dict[str, float]:
+        twins = loss.twins
+        corrected = [clean] if twins is None else [twins.D_f_clean, twins.D_f.with_(y=twins.D_f_clean.y)]
+        x, y = replay.draw(SAMPLES, stream(loss.seed, "balance"))
+        drawn = [x, T.pixels(x.clone())] if T else [x]
+        return {"shift": balance(loss.model, own, corrected, [clean.with_(x=part, y=y) for part in drawn])}
+
+    return touch
 
 
 def balance(
@@ -48,15 +51,16 @@ def balance(
 ) -> float:
     """Shift the logits of the classes `own` in place and return by how much; 0 where no bias moves them.
 
-    `corrected` are samples of these classes, `rest` those that stand for all others.
+    `corrected` are sets of samples of these classes, with T and without, of which the one that is answered
+    less well counts, as all are to be answered well; `rest` are those that stand for all others.
     """
     bias = bias_of(model, own, corrected[0])
     if bias is None:
         return 0.0
     share = len(own) / len(bias)
-    weights = [share / len(corrected)] * len(corrected) + [(1 - share) / len(rest)] * len(rest)
-    odds = [_odds(model, own, _some(data, SAMPLES)) for data in (*corrected, *rest)]
-    b = shift(odds, weights)
+    mine, others = ([_odds(model, own, _some(data, SAMPLES)) for data in sets] for sets in (corrected, rest))
+    worst = min(mine, key=lambda part: float(part[0].sigmoid().mean()))
+    b = shift([worst, *others], [share] + [(1 - share) / len(others)] * len(others))
     with torch.no_grad():
         bias[list(own)] += b
     return b

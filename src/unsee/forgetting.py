@@ -4,7 +4,6 @@ import copy
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +93,7 @@ def forget(
     kept, leaned_on = _over(old, request, memory, recipe), _leaned_on(memory)
     del memory  # large, and with luck nobody else's
     loss = _loss(old, request, kept, recipe, classes, seed, L_f)
-    kept = kept.resting(folder) if kept and folder else partial(_same, kept)
+    kept = kept.resting(folder) if kept and folder else lambda whole=kept: whole
     new, floor = loss.model, Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes)
     watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None, *floor.watch())
     checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
@@ -130,10 +129,6 @@ def _loss(
     replay = replay_of(old, request, *recalled) if recipe.lambda_s else None
     plan = _plan(recipe, request, twins)
     return Loss(copy.deepcopy(old), old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
-
-
-def _same(memory: Memory | None) -> Memory | None:
-    return memory
 
 
 def _truncated(
@@ -190,8 +185,10 @@ def _setting(leaned_on: str, loss: Loss, floor: Floor, done: Descent) -> dict[st
         # Replayed samples with T on are a surrogate of D_r,extra, which the paper's setting does not have.
         "within the paper's setting": not (replay and T),
         "floor": {"of": floor.name, "least": floor.least} if floor.utility else None,
-        # By so much D_f,clean's classes were lifted in the end (unsee.balance).
+        # By so much the logits of D_f,clean's classes were shifted in the end (unsee.balance).
         "shift": shift,
+        # All that a gradient was taken of: D_f, D_f,clean, and those replayed, with T and without.
+        "samples passed": done.rows[-1]["epoch"] * loss.plan.n * len(loss.samples(0)[0]),
     }
 
 

@@ -85,7 +85,7 @@ class Loss:
 
     def _losses(self, step: int) -> tuple[dict[str, Tensor], Tensor]:
         """Return the losses on this step's samples, each by its name, and their weighted sum."""
-        x, labels = self._samples(step)
+        x, labels = self.samples(step)
         self.model.eval()  # whatever an evaluator has left behind
         # One pass for all: fewer small matrix products, and BatchNorm is frozen anyway.
         y, read = self._answered(self.model, x)
@@ -125,7 +125,7 @@ class Loss:
         L_c = terms.above(L_c, self.level + rest)
         return L_c + terms.above(terms.correction(y["bad"], labels), self.level + rest) if self.twins else L_c
 
-    def _samples(self, step: int) -> tuple[Parts, Parts]:
+    def samples(self, step: int) -> tuple[Parts, Parts]:
         """Return the step's samples as the model takes them, and their labels, by the part they play."""
         drawn: dict[str, tuple[Tensor, Tensor | None]] = {}
         if self.twins:

@@ -174,7 +174,9 @@ def test_the_first_screen_says_what_was_forgotten_whether_it_worked_and_what_it_
 
 
 def test_the_last_touch_is_told_where_there_was_one():
-    assert "classes shifted by +0.24" in Shape(render([made_run()])).words
+    words = Shape(render([made_run()])).words
+    assert "classes shifted by +0.24" in words
+    assert "Samples passed 16,800" in words
     run = made_run()
     assert "Last touch" not in render([replace(run, setting={**run.setting, "shift": None})])
 

@@ -88,7 +88,7 @@ def _compared(name: str, loss: Loss, rounds: int) -> dict[str, Any]:
     other, plan = copy.deepcopy(loss.model), loss.plan
 
     def plain(step: int) -> dict[str, Tensor]:
-        x, labels = loss._samples(step)
+        x, labels = loss.samples(step)
         whole = torch.cat(list(x.values()))
         y = torch.cat(
             [labels.get(part, torch.zeros(len(rows), dtype=torch.long)) for part, rows in x.items()]
@@ -104,7 +104,7 @@ def _compared(name: str, loss: Loss, rounds: int) -> dict[str, Any]:
     )
     return {
         "recipe": name,
-        "samples a step": sum(map(len, loss._samples(0)[0].values())),
+        "samples a step": sum(map(len, loss.samples(0)[0].values())),
         "ms a step": _ms(seconds["forgetting"], plan.steps),
         "plain, ms a step": _ms(seconds["plain"], plan.steps),
         "ratio": round(ratio(seconds, "forgetting", "plain"), 3),
@@ -153,7 +153,7 @@ def _shares(loss: Loss, rounds: int) -> dict[str, Any]:
 def _parts(loss: Loss, update: Update, step: int) -> dict[str, float]:
     """Make a step and return the seconds of its parts."""
     marks = [clock()]
-    loss._samples(step)  # once more for itself: the losses draw them again
+    loss.samples(step)  # once more for itself: the losses draw them again
     marks.append(clock())
     _, total = loss._losses(step)
     marks.append(clock())
@@ -214,7 +214,7 @@ def _beside(subject: Subject, loss: Loss, rounds: int) -> list[dict[str, Any]]:
                 Plan(1e-5, 0.9, 1, n, n),
             ),
             "evaluating": lambda: answers(model, data),
-            "drawing and converting samples": lambda: loss._samples(0),
+            "drawing and converting samples": lambda: loss.samples(0),
             "the Fisher of D_f": lambda: remember(model, data),
         },
         rounds,
