@@ -1,11 +1,11 @@
-"""What forgetting costs, and what it is worth, by how much of D_f is at hand: whole Fashion-MNIST, tile, a sketch.
+"""What forgetting costs and what it is worth, by how much of D_f is at hand: Fashion-MNIST, tile, a sketch.
 
 From the repository's root, after `python results/beyond/run.py`:
 
     python results/beyond/cost.py [--seeds 3]
 
-Every sample of which a gradient is taken counts: of D_f, of D_f,clean, and those replayed, with T and without.
-Goes on where it was stopped: rows lie in results/beyond/cost.
+Every sample of which a gradient is taken counts: of D_f, of D_f,clean, and those replayed, with T and
+without. Goes on where it was stopped: rows lie in results/beyond/cost.
 """
 
 import argparse
