@@ -10,7 +10,7 @@ import reference
 from unsee import networks
 from unsee.answers import answers
 from unsee.balance import FARTHEST, balance, bias_of, shift
-from unsee.datasets import Dataset, concatenate
+from unsee.datasets import concatenate
 from unsee.errors import Interrupted, UnseeWarning
 from unsee.forgetting import forget
 from unsee.formulation import Request
@@ -32,36 +32,31 @@ def new(model, four, recalling):
     return forget(model, four.request("B"), recalling, replace(OURS, balance="prior")).model
 
 
-def drawn(seed):
-    """The log odds of some samples of an own class, and of some that are not."""
-    generator = torch.Generator().manual_seed(seed)
-    mine, other = (torch.randn(n, generator=generator, dtype=torch.float64) for n in (40, 60))
-    return [(2 * mine + 1, torch.ones(40)), (2 * other - 3, torch.zeros(60))], [0.2, 0.8]
-
-
 # ---- the shift ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_cross_entropy_is_least_at_b(seed):
-    sets, weights = drawn(seed)
+    generator = torch.Generator().manual_seed(seed)
+    mine, others = (torch.randn(n, generator=generator, dtype=torch.float64) for n in (40, 60))
+    mine, others = 2 * mine + 1, 2 * others - 3
 
     def L(b):
-        parts = [
-            reference.cross_entropy(torch.stack([torch.zeros_like(z), z + b], 1), own.long())
-            for z, own in sets
-        ]
-        return sum(weight * part for weight, part in zip(weights, parts, strict=True))
+        sides = ((0.2, mine, torch.ones(40)), (0.8, others, torch.zeros(60)))
+        return sum(
+            weight * reference.cross_entropy(torch.stack([torch.zeros_like(z), z + b], 1), own.long())
+            for weight, z, own in sides
+        )
 
-    b = shift(sets, weights)
+    b = shift(mine, others, 0.2)
     assert abs(b) < FARTHEST
     assert all(L(b) < L(b + step) for step in (-0.5, -0.01, 0.01, 0.5))
 
 
 def test_a_logit_too_far_off_is_moved_as_far_as_balance_goes():
-    far = [(torch.full((3,), -9.0), torch.ones(3)), (torch.full((3,), -9.0), torch.zeros(3))]
-    assert shift(far, [0.5, 0.5]) == pytest.approx(FARTHEST)
-    assert shift([(-z, 1 - own) for z, own in far], [0.5, 0.5]) == pytest.approx(-FARTHEST)
+    far = torch.full((3,), -9.0)
+    assert shift(far, far, 0.5) == pytest.approx(FARTHEST)
+    assert shift(-far, -far, 0.5) == pytest.approx(-FARTHEST)
 
 
 # ---- the bias -----------------------------------------------------------------------------------
@@ -191,12 +186,10 @@ def test_a_model_that_went_back_to_its_floor_is_not_touched(model, four, recalli
     assert networks.identity(found.model) == networks.identity(model)
 
 
-def test_where_a_part_of_D_f_is_known_the_rest_may_hold_its_class_too():
-    x = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
-    data = Dataset(x, torch.arange(60) % 3, 3, (-9.0, 9.0))
-    net, mine = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)).double(), data.of_class(1)
-    nn.init.zeros_(net[1].weight)
-    net[1].bias.data = torch.tensor([0.0, 0.5, 0.0], dtype=torch.float64)
-    balance(net, [1], [mine], [data])
-    p = [float(answers(net, part)[:, 1].mean()) for part in (mine, data)]
-    assert (p[0] - 1) / 3 + (p[1] - 1 / 3) * 2 / 3 == pytest.approx(0, abs=1e-6)
+def test_where_a_part_of_D_f_is_known_what_the_rest_holds_of_its_class_does_not_count(new, four):
+    mixed = concatenate([four.train.D_f, four.train.D_r], "D")
+    found = [
+        balance(copy.deepcopy(new), [0], [four.train.D_f_clean], [rest]) for rest in (mixed, four.train.D_r)
+    ]
+    assert found[0] == found[1] != 0
+    assert balance(copy.deepcopy(new), [0], [four.train.D_f_clean], [four.train.D_f]) == 0.0

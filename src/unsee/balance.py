@@ -3,9 +3,9 @@
 D_f,clean is of few classes, often of one. Where the descent ends, their logits lie some tenths too high or
 too low, for each seed elsewhere, and a tenth is worth a point of accuracy on D_f,clean. So one number b is
 added to these logits (logit adjustment), at which the cross entropy, all classes counting alike, is least.
-There its derivative is zero: on average these classes have exactly their share,
+There its derivative is zero: what their own samples lack, the samples of others have in surplus,
 
-    mean over all classes of mean over a class's samples of [ p_own(x; b) - 1(x is of an own class) ] = 0
+    share mean over own samples of [1 - p_own(x; b)] = (1 - share) mean over others of p_own(x; b)
 """
 
 from collections.abc import Callable, Sequence
@@ -52,35 +52,34 @@ def balance(
     """Shift the logits of the classes `own` in place and return by how much; 0 where no bias moves them.
 
     `corrected` are sets of samples of these classes, with T and without, of which the one that is answered
-    less well counts, as all are to be answered well; `rest` are those that stand for all others.
+    less well counts, as all are to be answered well. Of `rest`, the samples of all other classes count.
     """
     bias = bias_of(model, own, corrected[0])
-    if bias is None:
+    others = [data.subset(torch.nonzero(~torch.isin(data.y, torch.tensor(own))).flatten()) for data in rest]
+    if bias is None or not all(map(len, others)):
         return 0.0
-    share = len(own) / len(bias)
-    mine, others = ([_odds(model, own, _some(data, SAMPLES)) for data in sets] for sets in (corrected, rest))
-    worst = min(mine, key=lambda part: float(part[0].sigmoid().mean()))
-    b = shift([worst, *others], [share] + [(1 - share) / len(others)] * len(others))
+    mine, theirs = (
+        [_odds(model, own, _some(data, SAMPLES)) for data in sets] for sets in (corrected, others)
+    )
+    worst = min(mine, key=lambda z: float(z.sigmoid().mean()))
+    b = shift(worst, torch.cat(theirs), len(own) / len(bias))
     with torch.no_grad():
         bias[list(own)] += b
     return b
 
 
-def shift(odds: Sequence[tuple[Tensor, Tensor]], weights: Sequence[float]) -> float:
-    """Return b, from each set's log odds of an own class, and which of its samples are of one.
+def shift(mine: Tensor, others: Tensor, share: float) -> float:
+    """Return b, from the log odds of an own class of samples that are of one, and of samples that are not.
 
     >>> z = torch.tensor([-1.0, 0.0, 2.0])
-    >>> round(shift([(z - 0.5, torch.ones(3)), (-z - 0.5, torch.zeros(3))], [0.5, 0.5]), 6)
+    >>> round(shift(z - 0.5, -z - 0.5, share=0.5), 6)
     0.5
     """
     low, high = -FARTHEST, FARTHEST
     for _ in range(HALVINGS):
         b = (low + high) / 2
-        surplus = sum(
-            weight * float(((z + b).sigmoid() - of_own).mean())
-            for weight, (z, of_own) in zip(weights, odds, strict=True)
-        )
-        low, high = (b, high) if surplus < 0 else (low, b)
+        lacking, surplus = (1 - (mine + b).sigmoid()).mean(), (others + b).sigmoid().mean()
+        low, high = (b, high) if (1 - share) * surplus < share * lacking else (low, b)
     return (low + high) / 2
 
 
@@ -88,12 +87,12 @@ def shift(odds: Sequence[tuple[Tensor, Tensor]], weights: Sequence[float]) -> fl
 def bias_of(model: nn.Module, own: Sequence[int], data: Dataset) -> nn.Parameter | None:
     """Return the bias that moves the logits themselves, known by what it does; None if there is none."""
     few = _some(data, PROBED)
-    before, _ = _odds(model, own, few)
+    before = _odds(model, own, few)
     for bias in reversed(list(model.parameters())):
         if bias.requires_grad and bias.ndim == 1 and len(bias) > max(own):
             kept = bias.clone()
             bias[list(own)] += 1.0
-            moved = _odds(model, own, few)[0] - before
+            moved = _odds(model, own, few) - before
             bias.copy_(kept)
             if torch.allclose(moved, torch.ones_like(moved), atol=1e-3):
                 return bias
@@ -101,14 +100,13 @@ def bias_of(model: nn.Module, own: Sequence[int], data: Dataset) -> nn.Parameter
 
 
 @torch.no_grad()
-def _odds(model: nn.Module, own: Sequence[int], data: Dataset) -> tuple[Tensor, Tensor]:
-    """Return log p_own / (1 - p_own) of each sample, and 1 where its label is of an own class, else 0."""
+def _odds(model: nn.Module, own: Sequence[int], data: Dataset) -> Tensor:
+    """Return log p_own / (1 - p_own) of each sample."""
     with evaluating(model):
         y = torch.cat([model(as_input(x, model)) for x, _ in batches(data, 1000, len(data.classes))]).double()
     mine = torch.zeros(y.shape[1], dtype=torch.bool, device=y.device)
     mine[list(own)] = True
-    odds = y[:, mine].logsumexp(1) - y[:, ~mine].logsumexp(1)
-    return odds.cpu(), torch.isin(data.y, torch.tensor(list(own))).double().cpu()
+    return (y[:, mine].logsumexp(1) - y[:, ~mine].logsumexp(1)).cpu()
 
 
 def _some(data: Dataset, most: int) -> Dataset:
