@@ -1,0 +1,102 @@
+"""Pattern A beyond the paper: a class forgotten by the default recipe, with a sketch, with the Fisher only,
+without any memory, beside training from scratch without the class.
+
+From the root, after `unsee reproduce table-2 figure-3 --data fashion-mnist`, whose networks it takes:
+
+    python results/beyond/classes.py [--data fashion-mnist] [--seeds 5]
+
+Goes on where it was stopped: rows lie in results/beyond/classes.
+"""
+
+import argparse
+import statistics
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import run as beyond
+
+from unsee import evaluate, forget, remember, store
+from unsee.memory import Memory
+from unsee.paper import running
+from unsee.paper.cells import DATA, Unit
+
+HERE, WORK = Path("results/beyond"), Path("runs/beyond")
+PAPERS = Path("results/paper/rows")
+
+
+def judged(model, four) -> dict:
+    """The two accuracies of Pattern A."""
+    found = evaluate(model, four).accuracies()
+    return {name: round(found[name], 6) for name in ("D_r", "D_f")}
+
+
+def run(data: str, seeds: int) -> None:
+    """All rows of one data set."""
+    ready = running.pretrained(Unit(data, None), running.Scale(), Path("runs/paper"))
+    path = WORK / f"{data}-plain" / "sketch.safetensors"
+    if not path.exists():
+        remember(ready.model, ready.four.pretraining, sketch=32).save(path)
+    whole = Memory.load(path)
+    memories = {"sketch": whole, "Fisher": replace(whole, sketch=None), "no memory": None}
+    place = HERE / "classes"
+    beyond.once(place / f"{data}, pretrained.json", lambda: judged(ready.model, ready.four))
+
+    def forgotten(way: str, seed: int) -> dict:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            result = forget(ready.model, ready.four.request("A"), memories[way], seed=seed)
+        found = judged(result.model, ready.four) | {"setting": dict(result.setting)}
+        return found | {"back_to": result.back_to, "said": [str(w.message) for w in said]}
+
+    for way in memories:
+        for seed in range(seeds):
+            name = f"{data}, ours, {way}, {seed}.json"
+            beyond.once(place / name, lambda w=way, s=seed: forgotten(w, s))
+
+
+def rows_of(data: str, way: str) -> list[dict]:
+    """Return the rows of one way; training from scratch is that of Figure 3."""
+    if way == "trained on D_r alone":
+        path = PAPERS / f"{data}-plain-scratch.json"
+        scores = store.read_json(path)["scores"] if path.exists() else None
+        return [{name: scores[name]["accuracy"] for name in ("D_r", "D_f")}] if scores else []
+    paths = sorted((HERE / "classes").glob(f"{data}, {way}*.json"))
+    return [store.read_json(path) for path in paths]
+
+
+def page() -> None:
+    """Write classes.md from the rows."""
+    text = ["# A class forgotten", "", __doc__.strip(), "", "D_f ↓ and D_r ↑ on the test set.", ""]
+    for data in DATA:
+        if not rows_of(data, "pretrained"):
+            continue
+        text += [f"## {data}", "", "| | D_r ↑ | D_f ↓ | samples passed | runs |", "|---|---|---|---|---|"]
+        ways = ("pretrained", "ours, sketch", "ours, Fisher", "ours, no memory", "trained on D_r alone")
+        for way in ways:
+            if rows := rows_of(data, way):
+                cells = []
+                for name in ("D_r", "D_f"):
+                    values = [row[name] for row in rows]
+                    spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
+                    cells.append(f"{statistics.mean(values):.3f}{spread}")
+                passed = [row["setting"]["samples passed"] for row in rows if "setting" in row]
+                cells.append(f"{statistics.mean(passed):,.0f}" if passed else "")
+                text.append(f"| {way} | {' | '.join(cells)} | {len(rows)} |")
+        text.append("")
+    text.append("± is the deviation over forgetting seeds.")
+    store.write_bytes(HERE / "classes.md", ("\n".join(text) + "\n").encode())
+
+
+def main() -> None:
+    """Make the rows that are missing, and the page."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", choices=DATA, default="fashion-mnist")
+    parser.add_argument("--seeds", type=int, default=5)
+    given = parser.parse_args()
+    run(given.data, given.seeds)
+    page()
+
+
+if __name__ == "__main__":
+    main()
