@@ -1,5 +1,7 @@
 import copy
+import math
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -10,6 +12,7 @@ import reference
 from unsee import networks
 from unsee.answers import answers
 from unsee.balance import FARTHEST, balance, bias_of, shift
+from unsee.checkpoint import Checkpoints
 from unsee.datasets import concatenate
 from unsee.errors import Interrupted, UnseeWarning
 from unsee.forgetting import forget
@@ -35,28 +38,43 @@ def new(model, four, recalling):
 # ---- the shift ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_cross_entropy_is_least_at_b(seed):
+def drawn(seed, n=100, own=1):
+    """Logits of own classes and of all others together, what is right, and weights."""
     generator = torch.Generator().manual_seed(seed)
-    mine, others = (torch.randn(n, generator=generator, dtype=torch.float64) for n in (40, 60))
-    mine, others = 2 * mine + 1, 2 * others - 3
+    z = torch.randn(n, own + 1, generator=generator, dtype=torch.float64)
+    y = torch.randint(own + 1, (n,), generator=generator)
+    z[torch.arange(n), y] += 1
+    return z, y, torch.rand(n, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("own", [1, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_cross_entropy_is_least_at_b(seed, own):
+    z, y, weight = drawn(seed, own=own)
 
     def L(b):
-        sides = ((0.2, mine, torch.ones(40)), (0.8, others, torch.zeros(60)))
         return sum(
-            weight * reference.cross_entropy(torch.stack([torch.zeros_like(z), z + b], 1), own.long())
-            for weight, z, own in sides
+            float(weight[i]) * reference.cross_entropy((z[i] + torch.tensor([*b, 0.0]))[None], y[i : i + 1])
+            for i in range(len(y))
         )
 
-    b = shift(mine, others, 0.2)
-    assert abs(b) < FARTHEST
-    assert all(L(b) < L(b + step) for step in (-0.5, -0.01, 0.01, 0.5))
+    b = shift(z, y, weight)
+    assert max(map(abs, b)) < FARTHEST
+    for i in range(own):
+        for step in (-0.5, -0.001, 0.001, 0.5):
+            assert L(b) < L([value + step * (i == j) for j, value in enumerate(b)])
 
 
-def test_a_logit_too_far_off_is_moved_as_far_as_balance_goes():
-    far = torch.full((3,), -9.0)
-    assert shift(far, far, 0.5) == pytest.approx(FARTHEST)
-    assert shift(-far, -far, 0.5) == pytest.approx(-FARTHEST)
+def test_what_is_farther_off_than_balance_or_no_number_is_left():
+    z, y, weight = drawn(0)
+    near, far, broken = z.clone(), z.clone(), z.clone()
+    near[:, 0] -= 0.3
+    far[:, 0] -= 9
+    broken[0, 0] = math.nan
+    assert shift(near, y, weight)[0] == pytest.approx(shift(z, y, weight)[0] + 0.3, abs=1e-6)
+    assert shift(far, y, weight) is None
+    assert shift(broken, y, weight) is None
+    assert shift(z, torch.zeros_like(y), weight) is None  # nothing but one class: without end
 
 
 # ---- the bias -----------------------------------------------------------------------------------
@@ -86,49 +104,73 @@ def test_looking_for_it_changes_nothing(new, four):
 def test_where_no_bias_moves_the_logits_nothing_is_done(four):
     flat = nn.Sequential(nn.Flatten(), nn.Linear(196, 10, bias=False))
     before = copy.deepcopy(flat.state_dict())
-    assert balance(flat, [0], [four.train.D_f_clean], [four.train.D_r]) == 0.0
+    assert balance(flat, [0], [four.train.D_f_clean], [four.train.D_r]) == {}
     assert torch.equal(before["1.weight"], flat.state_dict()["1.weight"])
 
 
 # ---- both ---------------------------------------------------------------------------------------
 
 
+def share_of(net, data, label):
+    """The mean over classes of the mean probability of a label."""
+    p = answers(net, data)[:, label]
+    return float(torch.stack([p[data.y == c].double().mean() for c in data.y.unique()]).mean())
+
+
 @pytest.mark.parametrize("own", [[0], [0, 3]])
 def test_afterwards_the_classes_have_their_share(new, four, own):
-    balanced, whole = copy.deepcopy(new).double(), concatenate([four.train.D_f_clean, four.train.D_r], "both")
-    mine = concatenate([whole.of_class(c) for c in own], "own")
-    others = whole.subset(torch.nonzero(~torch.isin(whole.y, torch.tensor(own))).flatten())
-    balance(balanced, own, [mine], [others])
-    p = [float(answers(balanced, data)[:, own].sum(1).mean()) for data in (mine, others)]
-    share = len(own) / 10
-    assert share * p[0] + (1 - share) * p[1] == pytest.approx(share, abs=1e-6)
-    changed = [
-        name
-        for name, value in new.state_dict().items()
-        if not torch.equal(value.double(), balanced.state_dict()[name])
-    ]
-    assert changed == [list(new.state_dict())[-1]]
-    moved = balanced.state_dict()[changed[0]] != new.state_dict()[changed[0]]
+    whole = concatenate([four.train.D_f_clean, four.train.D_r], "both")
+    balanced, mine = copy.deepcopy(new).double(), concatenate([whole.of_class(c) for c in own], "own")
+    b = balance(balanced, own, [mine], [whole])  # what it holds of the own classes does not count twice
+    assert list(b) == own
+    for label in own:
+        assert share_of(balanced, whole, label) == pytest.approx(0.1, abs=1e-6)
+    *same, last = new.state_dict()
+    assert all(torch.equal(new.state_dict()[name].double(), balanced.state_dict()[name]) for name in same)
+    moved = balanced.state_dict()[last] - new.state_dict()[last]
     assert torch.nonzero(moved).flatten().tolist() == own
-
-
-def test_of_two_sets_the_one_answered_less_well_counts(new, four):
-    clean, bad, rest = four.train.D_f_clean, four.train.D_f, [four.train.D_r]
-    worse = min(clean, bad, key=lambda data: float(answers(new, data)[:, 0].mean()))
-    found = [balance(copy.deepcopy(new), [0], sets, rest) for sets in ([clean, bad], [bad, clean], [worse])]
-    assert found[0] == found[1] == found[2]
+    assert moved[own].tolist() == pytest.approx(list(b.values()), abs=1e-6)
 
 
 @pytest.mark.parametrize("off", [-0.6, 0.3])
 def test_what_was_put_off_balance_is_put_back(new, four, off):
     sets = [0], [four.train.D_f_clean, four.train.D_f], [four.train.D_r]
-    straight, leaning = copy.deepcopy(new).double(), copy.deepcopy(new).double()
+    straight = copy.deepcopy(new).double()
     balance(straight, *sets)
+    leaning = copy.deepcopy(straight)
     with torch.no_grad():
-        list(leaning.parameters())[-1].copy_(list(straight.parameters())[-1])
         list(leaning.parameters())[-1][0] += off
-    assert balance(leaning, *sets) == pytest.approx(-off, abs=1e-6)
-    torch.testing.assert_close(list(leaning.parameters())[-1], list(straight.parameters())[-1])
+    assert balance(leaning, *sets)[0] == pytest.approx(-off, abs=1e-6)
+    torch.testing.assert_close(
+        *(list(net.parameters())[-1] for net in (leaning, straight)), atol=1e-5, rtol=0
+    )
+
+
+def test_outputs_that_no_sample_has_do_not_count(new, four):
+    """A network with a head of a hundred, of which ten are in use."""
+    head = list(new.modules())[-1]
+    wide = nn.Linear(head.in_features, 100)
+    nn.init.zeros_(wide.weight)
+    nn.init.constant_(wide.bias, -30.0)
+    with torch.no_grad():
+        wide.weight[:10], wide.bias[:10] = head.weight, head.bias
+    wider = nn.Sequential(*list(copy.deepcopy(new))[:-1], wide)
+    sets = [0], [four.train.D_f_clean], [four.train.D_r]
+    assert balance(wider, *sets)[0] == pytest.approx(balance(copy.deepcopy(new), *sets)[0], abs=1e-6)
+
+
+def test_of_two_sets_the_one_answered_less_well_counts(new, four):
+    clean, bad, rest = four.train.D_f_clean, four.train.D_f, [four.train.D_r]
+    worse = max(clean, bad, key=lambda data: -float(answers(new, data)[:, 0].log().mean()))
+    found = [balance(copy.deepcopy(new), [0], sets, rest) for sets in ([clean, bad], [bad, clean], [worse])]
+    assert found[0] == found[1] == found[2] != {}
+
+
+def test_without_other_classes_nothing_is_done_and_that_is_said(new, four):
+    before = networks.identity(new)
+    with pytest.warns(UnseeWarning, match="No small shift balances T-shirt/top with the other classes"):
+        assert balance(new, [0], [four.train.D_f_clean], [four.train.D_f]) == {}
+    assert networks.identity(new) == before
 
 
 # ---- in forget() --------------------------------------------------------------------------------
@@ -136,27 +178,41 @@ def test_what_was_put_off_balance_is_put_back(new, four, off):
 
 def test_it_is_the_last_touch_and_the_result_says_how_far(model, four, recalling, new):
     found = forget(model, four.request("B"), recalling, OURS)
-    b = found.setting["shift"]
-    assert b == found.trajectory[-1]["shift"] != 0
-    assert "shift" not in found.trajectory[-2]
+    b = found.setting["shift"]["T-shirt/top"]
+    assert b == found.trajectory[-1]["shift of class 0"] != 0
+    assert "shift of class 0" not in found.trajectory[-2]
     *same, (last, weights) = new.state_dict().items()
     assert all(torch.equal(value, found.model.state_dict()[name]) for name, value in same)
     moved = found.model.state_dict()[last] - weights
     assert float(moved[0]) == pytest.approx(b, abs=1e-6)
     assert not moved[1:].any()
+    assert found.lineage[-1].model_after == networks.identity(found.model) == found.memory.model
 
 
-def test_killed_before_it_or_after_the_same_bits_come_out(model, four, recalling, tmp_path):
+@pytest.mark.parametrize("place", ["epochs before", "as the last state is written", "after"])
+def test_killed_around_it_the_same_bits_come_out(model, four, recalling, tmp_path, monkeypatch, place):
     whole = forget(model, four.request("B"), recalling, OURS, folder=tmp_path / "whole")
-    asked = iter([False] * 30 + [True])
     words = {"folder": tmp_path / "broken", "checkpoint_seconds": 1e9}
-    with pytest.raises(Interrupted):
-        forget(model, four.request("B"), recalling, OURS, stop=lambda: next(asked), **words)
-    for _ in range(2):  # the second time from a run that has ended
-        again = forget(model, four.request("B"), recalling, OURS, **words)
-        assert networks.identity(again.model) == networks.identity(whole.model)
-        assert again.trajectory == whole.trajectory
-        assert again.setting == whole.setting
+    write, asked = Checkpoints.write, iter([False] * 30 + [True])
+    with monkeypatch.context() as patch, suppress(Interrupted, KeyboardInterrupt):
+        if place.startswith("as"):
+            patch.setattr(
+                Checkpoints, "write", lambda run, state, *, last=False: killed(last, write, run, state)
+            )
+        stop = (lambda: next(asked)) if place == "epochs before" else None
+        forget(model, four.request("B"), recalling, OURS, stop=stop, **words)
+    again = forget(model, four.request("B"), recalling, OURS, **words)
+    assert networks.identity(again.model) == networks.identity(whole.model)
+    assert again.trajectory == whole.trajectory
+    assert again.setting == whole.setting
+    assert again.lineage == whole.lineage
+
+
+def killed(last, write, run, state):
+    """Write a state, but the last one."""
+    if last:
+        raise KeyboardInterrupt
+    write(run, state)
 
 
 @pytest.mark.parametrize("why", ["prior", "no memory", "all classes", "Pattern A"])
@@ -175,21 +231,13 @@ def test_where_there_is_nothing_to_do_it_by_it_is_left(model, four, recalling, w
         warnings.simplefilter("ignore", UnseeWarning)
         found = forget(model, request, memory, recipe)
     assert found.setting["shift"] is None
-    assert all("shift" not in row for row in found.trajectory)
+    assert not any("shift" in name for row in found.trajectory for name in row)
 
 
-def test_a_model_that_went_back_to_its_floor_is_not_touched(model, four, recalling):
-    request = four.request("B")
-    with pytest.warns(UnseeWarning, match="the old model is kept"):
-        found = forget(model, request, recalling, replace(OURS, lr=10.0, stride=None, floor=0.0))
-    assert found.setting["shift"] is None
-    assert networks.identity(found.model) == networks.identity(model)
-
-
-def test_where_a_part_of_D_f_is_known_what_the_rest_holds_of_its_class_does_not_count(new, four):
-    mixed = concatenate([four.train.D_f, four.train.D_r], "D")
-    found = [
-        balance(copy.deepcopy(new), [0], [four.train.D_f_clean], [rest]) for rest in (mixed, four.train.D_r)
-    ]
-    assert found[0] == found[1] != 0
-    assert balance(copy.deepcopy(new), [0], [four.train.D_f_clean], [four.train.D_f]) == 0.0
+def test_a_few_samples_of_a_class_do_not_move_it(model, four, recalling):
+    strays = four.train.D_r.of_class(6).subset(range(3))
+    clean, request = concatenate([four.train.D_f_clean, strays], "mixed"), four.request("B")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnseeWarning)
+        found = forget(model, Request(request.pattern, request.D_f, clean), recalling)
+    assert list(found.setting["shift"]) == ["T-shirt/top"]

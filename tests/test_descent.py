@@ -376,20 +376,32 @@ def test_the_last_touch_comes_after_the_last_step_and_its_row_is_of_what_it_leav
     assert float(model.weight.detach().sum()) == pytest.approx(seen[0] + 3)
 
 
-def test_a_last_touch_that_costs_too_much_is_undone():
+def test_a_last_touch_that_costs_too_much_is_undone_and_leaves_no_trace():
     model, plan = line(), Plan(lr=0.01, momentum=0.9, epochs=3, n=4, batch_size=2)
-    untouched = line()
-    descend(untouched, parabola(untouched), plan)
+    untouched, watch = line(), Watch(utility=lambda m: -float(m.weight.detach().abs().max()), floor=-50.0)
+    expected = descend(untouched, parabola(untouched), plan, watch=watch)
 
     def touch():
         with torch.no_grad():
             model.weight += 100
         return {"shift": 100.0}
 
-    watch = Watch(utility=lambda m: -float(m.weight.detach().abs().max()), floor=-50.0)
-    done = descend(model, parabola(model), plan, watch=watch, last_touch=touch)
-    assert done.back_to == 3
+    assert descend(model, parabola(model), plan, watch=watch, last_touch=touch) == expected
     assert torch.equal(model.weight, untouched.weight)
+
+
+def test_a_run_that_has_ended_stays_so_whatever_would_end_it_today(tmp_path, monkeypatch):
+    plan = Plan(lr=0.01, momentum=0.9, epochs=9, n=4, batch_size=2, settle=0.5)
+    words, model = {"checkpoints": Checkpoints(tmp_path, {"seed": 0})}, line()
+
+    def gradients(step):
+        model.weight.grad = torch.ones_like(model.weight)
+        return {"L": torch.tensor(1.0)}
+
+    done = descend(model, gradients, plan, **words)
+    assert len(done.rows) == 5
+    monkeypatch.setattr(descent, "WIND_DOWN", 4)
+    assert descend(line(), None, plan, checkpoints=Checkpoints(tmp_path, {"seed": 0})) == done
 
 
 def test_below_the_floor_there_is_none():

@@ -4,8 +4,9 @@ From the repository's root, after `python results/beyond/run.py`:
 
     python results/beyond/cost.py [--seeds 3]
 
-Every sample of which a gradient is taken counts: of D_f, of D_f,clean, and those replayed, with T and
-without. Goes on where it was stopped: rows lie in results/beyond/cost.
+Every sample that the descent takes a gradient of counts: of D_f, of D_f,clean, and those replayed, with T
+and without. What only looks does not: the Fisher of D_f, the old model's answers, the floor, the last touch.
+Goes on where it was stopped: rows lie in results/beyond/cost.
 """
 
 import argparse
@@ -60,9 +61,9 @@ def page(retraining: int) -> None:
         text.append("| " + " | ".join(line) + f" | {len(rows)} |")
     figure = Figure(figsize=(6, 3.4), layout="constrained")
     axes = figure.subplots()
-    for name in SETS:
+    for name in SETS if curves else ():
         axes.plot(*zip(*curves[name], strict=True), "o-", color=figures.COLORS[name], label=name)
-    axes.set(xscale="log", xlabel="samples of D_f at hand", ylabel="accuracy (test)", ylim=(0.7, 0.95))
+    axes.set(xscale="log", xlabel="samples of D_f at hand", ylabel="accuracy (test)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, ncols=2)
     figures.save(figure, HERE / "cost.png")

@@ -1,27 +1,31 @@
 """Balance: in the end the classes of D_f,clean have the probability that is theirs, no more and no less.
 
-D_f,clean is of few classes, often of one. Where the descent ends, their logits lie some tenths too high or
-too low, for each seed elsewhere, and a tenth is worth a point of accuracy on D_f,clean. So one number b is
-added to these logits (logit adjustment), at which the cross entropy, all classes counting alike, is least.
-There its derivative is zero: what their own samples lack, the samples of others have in surplus,
+D_f,clean is of few classes, often of one. Where the descent ends, their logits lie some tenths too low, or
+too high, for each seed by another amount, and a tenth is worth a point of accuracy there. So a number b is
+added to the logit of each of these own classes (logit adjustment). It is the one at which the cross entropy
+is least, over samples of D_f,clean, and of the sketch for all other classes, every class counting alike:
 
-    share mean over own samples of [1 - p_own(x; b)] = (1 - share) mean over others of p_own(x; b)
+    b = argmin of the mean over classes of the mean over a class's samples of -log p(class | x; b)
 """
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unsee.answers import as_input, evaluating
 from unsee.datasets import Dataset, batches
+from unsee.errors import UnseeWarning
 from unsee.loss import Loss
 from unsee.randomness import stream
 
-SAMPLES = 5000  # of a set, at most: fewer leave b uncertain by a tenth
+DRAWS, SAMPLES = 5, 1000  # from the sketch: with fewer, b is uncertain by a tenth
+MOST, FEWEST = 5000, 20  # samples of D_f,clean that are looked at, and that a class of it must have
 FARTHEST = 1.0  # a logit that is farther off is no matter of balance
-HALVINGS = 40
 PROBED = 16
+NAME = "shift of class "
 
 
 def last_touch(loss: Loss) -> Callable[[], dict[str, float]] | None:
@@ -29,86 +33,126 @@ def last_touch(loss: Loss) -> Callable[[], dict[str, float]] | None:
 
     Stand-ins will not do: nobody knows of which classes they are.
     """
-    clean, replay, T = loss.request.D_f_clean, loss.replay, loss.T
+    clean, twins, replay, T = loss.request.D_f_clean, loss.twins, loss.replay, loss.T
     if loss.recipe.balance != "adjusted" or clean is None or replay is None or replay.sketch is None:
         return None
-    own = sorted(set(clean.y.tolist()))
-    if len(own) == loss.classes:
+    labels, counts = clean.y.unique(return_counts=True)
+    own = labels[counts >= FEWEST].tolist()
+    if not own or len(labels) == loss.classes:
         return None
+    corrected = [clean] if twins is None else [twins.D_f_clean, twins.D_f.with_(y=twins.D_f_clean.y)]
 
-    def touch() -> dict[str, float]:
-        twins = loss.twins
-        corrected = [clean] if twins is None else [twins.D_f_clean, twins.D_f.with_(y=twins.D_f_clean.y)]
-        x, y = replay.draw(SAMPLES, stream(loss.seed, "balance"))
-        drawn = [x, T.pixels(x.clone())] if T else [x]
-        return {"shift": balance(loss.model, own, corrected, [clean.with_(x=part, y=y) for part in drawn])}
+    def drawn() -> Iterator[Dataset]:
+        for i in range(DRAWS):
+            x, y = replay.draw(SAMPLES, stream(loss.seed, "balance", i))
+            yield clean.with_(x=x, y=y)
+            if T:
+                yield clean.with_(x=T.pixels(x.clone()), y=y)
 
-    return touch
+    return lambda: {f"{NAME}{c}": b for c, b in balance(loss.model, own, corrected, drawn()).items()}
+
+
+def shifts(row: Mapping[str, float], classes: Sequence[str]) -> dict[str, float] | None:
+    """Return what the last touch has put into a row, by the names of the classes; None where it has not."""
+    found = {int(name.removeprefix(NAME)): b for name, b in row.items() if name.startswith(NAME)}
+    return {classes[c]: b for c, b in found.items()} or None
 
 
 def balance(
-    model: nn.Module, own: Sequence[int], corrected: Sequence[Dataset], rest: Sequence[Dataset]
-) -> float:
-    """Shift the logits of the classes `own` in place and return by how much; 0 where no bias moves them.
+    model: nn.Module, own: Sequence[int], corrected: Sequence[Dataset], rest: Iterable[Dataset]
+) -> dict[int, float]:
+    """Shift the logits of the own classes in place; return by how much, and nothing where that cannot be.
 
-    `corrected` are sets of samples of these classes, with T and without, of which the one that is answered
-    less well counts, as all are to be answered well. Of `rest`, the samples of all other classes count.
+    `corrected` are samples of these classes, with T and without: the set that is answered less well counts,
+    as both are to be answered well. Of the `rest`, all other classes count.
     """
-    bias = bias_of(model, own, corrected[0])
-    others = [data.subset(torch.nonzero(~torch.isin(data.y, torch.tensor(own))).flatten()) for data in rest]
-    if bias is None or not all(map(len, others)):
-        return 0.0
-    mine, theirs = (
-        [_odds(model, own, _some(data, SAMPLES)) for data in sets] for sets in (corrected, others)
-    )
-    worst = min(mine, key=lambda z: float(z.sigmoid().mean()))
-    b = shift(worst, torch.cat(theirs), len(own) / len(bias))
+    bias = bias_of(model, own, _some(corrected[0], PROBED))
+    if bias is None:
+        return {}
+    mine = [_seen(model, own, _some(data, MOST), others=False) for data in corrected]
+    z, y = max(mine, key=lambda part: float(F.cross_entropy(part[0], _sides(part[1], own))))
+    others = [_seen(model, own, data, others=True) for data in rest]
+    z, y = torch.cat([z, *(part[0] for part in others)]), torch.cat([y, *(part[1] for part in others)])
+    b = shift(z, _sides(y, own), _alike(y)) if len(y.unique()) > len(own) else None
+    if b is None:
+        names = ", ".join(corrected[0].classes[c] for c in own)
+        warnings.warn(f"No small shift balances {names} with the other classes.", UnseeWarning, stacklevel=2)
+        return {}
     with torch.no_grad():
-        bias[list(own)] += b
-    return b
+        bias[list(own)] += torch.tensor(b).to(bias)
+    return dict(zip(own, b, strict=True))
 
 
-def shift(mine: Tensor, others: Tensor, share: float) -> float:
-    """Return b, from the log odds of an own class of samples that are of one, and of samples that are not.
+def shift(z: Tensor, y: Tensor, weight: Tensor) -> list[float] | None:
+    """Return b of each column but the last, at which sum weight cross_entropy(z + b, y) is least.
 
-    >>> z = torch.tensor([-1.0, 0.0, 2.0])
-    >>> round(shift(z - 0.5, -z - 0.5, share=0.5), 6)
-    0.5
+    None where the least lies farther off than a matter of balance.
+
+    >>> z = torch.tensor([-1.0, 0.0, 2.0], dtype=torch.float64)
+    >>> z = torch.stack([torch.cat([z, -z]) - 0.5, torch.zeros(6)], 1)
+    >>> [round(b, 6) for b in shift(z, torch.tensor([0, 0, 0, 1, 1, 1]), torch.ones(6) / 6)]
+    [0.5]
     """
-    low, high = -FARTHEST, FARTHEST
-    for _ in range(HALVINGS):
-        b = (low + high) / 2
-        lacking, surplus = (1 - (mine + b).sigmoid()).mean(), (others + b).sigmoid().mean()
-        low, high = (b, high) if (1 - share) * surplus < share * lacking else (low, b)
-    return (low + high) / 2
+    b = torch.zeros(z.shape[1] - 1, dtype=z.dtype, requires_grad=True)
+    search = torch.optim.LBFGS([b], max_iter=100, tolerance_change=0, line_search_fn="strong_wolfe")
+
+    def L() -> Tensor:
+        search.zero_grad()
+        loss = (weight * F.cross_entropy(z + F.pad(b, (0, 1)), y, reduction="none")).sum()
+        loss.backward()
+        return loss
+
+    search.step(L)
+    return b.tolist() if bool((b.abs() <= FARTHEST).all()) else None
 
 
 @torch.no_grad()
-def bias_of(model: nn.Module, own: Sequence[int], data: Dataset) -> nn.Parameter | None:
-    """Return the bias that moves the logits themselves, known by what it does; None if there is none."""
-    few = _some(data, PROBED)
-    before = _odds(model, own, few)
+def bias_of(model: nn.Module, own: Sequence[int], probe: Dataset) -> nn.Parameter | None:
+    """Return the bias that moves these logits one by one, known by what it does; None if there is none."""
+    before, far = _logits(model, own, probe), torch.linspace(1, 2, len(own))
     for bias in reversed(list(model.parameters())):
         if bias.requires_grad and bias.ndim == 1 and len(bias) > max(own):
             kept = bias.clone()
-            bias[list(own)] += 1.0
-            moved = _odds(model, own, few) - before
+            bias[list(own)] += far.to(bias)
+            moved = (_logits(model, own, probe) - before).diff(dim=1)
             bias.copy_(kept)
-            if torch.allclose(moved, torch.ones_like(moved), atol=1e-3):
+            wanted = F.pad(far, (0, 1)).diff().expand_as(moved)
+            if torch.allclose(moved, wanted.to(moved), atol=1e-3):
                 return bias
     return None
 
 
+def _seen(model: nn.Module, own: Sequence[int], data: Dataset, *, others: bool) -> tuple[Tensor, Tensor]:
+    """Return the logits and labels of the samples of the own classes, or of all others."""
+    data = data.subset(torch.nonzero(torch.isin(data.y, torch.tensor(own)) ^ others).flatten())
+    return _logits(model, own, data), data.y
+
+
 @torch.no_grad()
-def _odds(model: nn.Module, own: Sequence[int], data: Dataset) -> Tensor:
-    """Return log p_own / (1 - p_own) of each sample."""
+def _logits(model: nn.Module, own: Sequence[int], data: Dataset) -> Tensor:
+    """Return the logits of the own classes, and in a last column that of all other classes together."""
     with evaluating(model):
-        y = torch.cat([model(as_input(x, model)) for x, _ in batches(data, 1000, len(data.classes))]).double()
-    mine = torch.zeros(y.shape[1], dtype=torch.bool, device=y.device)
+        parts = [model(as_input(x, model)).cpu() for x, _ in batches(data, 1000, len(data.classes))]
+    y = torch.cat(parts).double() if parts else torch.empty(0, max(own) + 2, dtype=torch.float64)
+    mine = torch.zeros(y.shape[1], dtype=torch.bool)
     mine[list(own)] = True
-    return (y[:, mine].logsumexp(1) - y[:, ~mine].logsumexp(1)).cpu()
+    return torch.cat([y[:, list(own)], y[:, ~mine].logsumexp(1, keepdim=True)], 1)
+
+
+def _sides(y: Tensor, own: Sequence[int]) -> Tensor:
+    """Return the column that is a label's: that of an own class, or the last."""
+    places = {label: place for place, label in enumerate(own)}
+    return torch.tensor([places.get(label, len(own)) for label in y.tolist()])
+
+
+def _alike(y: Tensor) -> Tensor:
+    """Return weights of the samples by which every class counts alike, 1 in all."""
+    _, place, counts = y.unique(return_inverse=True, return_counts=True)
+    return (1 / (len(counts) * counts.double()))[place]
 
 
 def _some(data: Dataset, most: int) -> Dataset:
     """Return so many samples at the most, from all over the data."""
-    return data.subset(torch.linspace(0, len(data) - 1, min(most, len(data))).long())
+    if len(data) <= most:
+        return data
+    return data.subset(torch.linspace(0, len(data) - 1, most).long())

@@ -31,6 +31,8 @@ class State:
     tensors: Mapping[str, Tensor]
     log: Mapping[str, Any]
     exact: bool = True
+    last: bool = False
+    """Whether the run had ended here: nothing of it is computed any more, whatever would end it today."""
 
 
 @dataclass(eq=False)
@@ -103,12 +105,12 @@ class Checkpoints:
         tensors, about = store.read_tensors(path)
         try:
             identity, environment = dict(about["identity"]), dict(about["environment"])
-            state = State(int(about["step"]), tensors, dict(about["log"]), bool(about["exact"]))
+            last = bool(about.get("last"))
+            state = State(int(about["step"]), tensors, dict(about["log"]), bool(about["exact"]), last)
         except (KeyError, TypeError, ValueError):
             raise StoreError(f"the state of a run at {path}", "something else", "remove that file") from None
         refuse_another_run(identity, self.identity, self.folder)
-        # Of a run that has ended nothing is computed any more.
-        exact = bool(about.get("last")) or self._same_environment(environment)
+        exact = last or self._same_environment(environment)
         return state if exact else replace(state, exact=False)
 
     def _paths(self) -> tuple[Path, Path]:

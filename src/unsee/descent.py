@@ -18,6 +18,7 @@ from unsee.store import under
 from unsee.updating import Remembering, Update
 
 Row = dict[str, Any]
+Touch = Callable[[], Mapping[str, float]]
 WARM_UP, WIND_DOWN = 10, 2  # steps, epochs
 COLLAPSE, PATIENCE = 0.1, 3  # so far below the floor, for so many epochs, there is no way back up
 
@@ -38,7 +39,7 @@ class Plan:
     batch_size: int
     settle: float | None = None
     """Where given, `epochs` is the most: as soon as an epoch lowers the loss L by less than this share,
-    two more follow, in which lr falls to 0. The first ten steps warm up."""
+    two more follow, in which lr falls to 0, as in the last two of all. The first ten steps warm up."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "n", "batch_size"):
@@ -94,9 +95,8 @@ class Plan:
 class Watch:
     """Who looks on; nothing here ever gives a gradient.
 
-    `evaluator` returns figures for the trajectory, before the first epoch and after each; `stop` is
-    asked after each step; `progress` draws a bar with this name. `utility` says how good the model still
-    is, which must not end below `floor`.
+    `evaluator` returns figures for the trajectory, before the first epoch and after each; `stop` is asked
+    after each step; `progress` names a bar; `utility` is how good the model is, in the end at least `floor`.
     """
 
     evaluator: Callable[[nn.Module], Mapping[str, float]] | None = None
@@ -123,13 +123,13 @@ def descend(
     watch: Watch = Watch(),  # noqa: B008
     checkpoints: Checkpoints | None = None,
     R: Remembering | None = None,
-    last_touch: Callable[[], Mapping[str, float]] | None = None,
+    last_touch: Touch | None = None,
 ) -> Descent:
     """Train `model` in place and say how it went.
 
     `gradients(step)` puts the gradients into the parameters and returns the losses by name; R is no part of
     them, it is added in the update. `last_touch()` may change the model once more, after the last step, and
-    returns figures for the last row.
+    returns figures for the last row; below the floor, it is undone.
     """
     model.zero_grad()
     run = _Run(model, Update(_trainable(model), plan.momentum, R), plan, watch, last_touch)
@@ -162,16 +162,11 @@ class _Run:
     """A descent under way: the step, the rows so far, the sums of the epoch that has begun."""
 
     def __init__(
-        self,
-        model: nn.Module,
-        update: Update,
-        plan: Plan,
-        watch: Watch,
-        last_touch: Callable[[], Mapping[str, float]] | None = None,
+        self, model: nn.Module, update: Update, plan: Plan, watch: Watch, last_touch: Touch | None
     ) -> None:
-        self.model, self.update, self.plan, self.watch = model, update, plan, watch
-        self.last_touch = last_touch
-        self.step, self.exact = 0, True
+        self.model, self.update, self.plan = model, update, plan
+        self.watch, self.last_touch = watch, last_touch
+        self.step, self.exact, self.ended = 0, True, False
         self.rows: list[Row] = []
         self.sums: dict[str, float] = {}
         self.first: dict[str, float] = {}
@@ -180,9 +175,10 @@ class _Run:
 
     @property
     def end(self) -> int:
-        """The last step, as far as it is known; at once, if the model has collapsed."""
+        """The last step, as far as it is known; at once, if the run had ended or the model has collapsed."""
         last = [row.get("utility", math.inf) for row in self.rows[-PATIENCE:]]
-        if len(last) == PATIENCE and max(last) < self.watch.floor - COLLAPSE:
+        collapsed = len(last) == PATIENCE and max(last) < self.watch.floor - COLLAPSE
+        if self.ended or collapsed:
             return self.step
         return self.plan.end(self.rows)
 
@@ -206,7 +202,14 @@ class _Run:
             if sane and self.above_floor():
                 self.keep()
                 if self.last_touch and self.step == self.end:
-                    self.rows[-1] |= {**self.last_touch(), **self.evaluated()}
+                    self.touch_up(self.last_touch())
+
+    def touch_up(self, figures: Mapping[str, float]) -> None:
+        """Take the last row anew, of the model as the last touch left it; undo it if it costs too much."""
+        before, self.rows[-1] = self.rows[-1], {**self.rows[-1], **figures, **self.evaluated()}
+        if not self.above_floor():
+            self.rows[-1] = before
+            self.model.load_state_dict(self.last_good)
 
     def checked(self, values: dict[str, float]) -> dict[str, float]:
         """Return the losses, if each is a number."""
@@ -285,7 +288,7 @@ class _Run:
             momentum = state.tensors.get(f"momentum/{name}")
             # In theta's own order in memory, which is how torch's SGD goes through both.
             self.update.v[i] = None if momentum is None else torch.empty_like(p).copy_(momentum)
-        self.step, self.exact = state.step, state.exact
+        self.step, self.exact, self.ended = state.step, state.exact, state.last
         self.rows, self.sums = list(state.log["rows"]), dict(state.log["sums"])
         self.first = dict(state.log["first"])
         self.keep()

@@ -13,7 +13,7 @@ from torch import nn
 from unsee import lineage as ancestry
 from unsee import networks
 from unsee.answers import accuracy, borrowed, check_fit
-from unsee.balance import last_touch
+from unsee.balance import last_touch, shifts
 from unsee.checkpoint import Checkpoints
 from unsee.descent import Descent, Plan, Row, Watch, descend
 from unsee.errors import Diverged, InputError, UnseeWarning
@@ -44,7 +44,7 @@ class Forgotten:
     back_to: int | None = None
     """The epoch gone back to, where the last of all fell below the floor."""
     setting: Mapping[str, Any] = field(default_factory=dict)
-    """What forgetting could lean on: which memory, twins, T, replayed samples, and which floor."""
+    """What forgetting leaned on (which memory, twins, T, replayed samples, floor), and what it took."""
     memory: Memory | None = None
     """The memory as it holds for the new model, to forget again with: D_f's share is out of it."""
     lineage: tuple[Generation, ...] = ()
@@ -176,7 +176,7 @@ def _leaned_on(memory: Memory | None) -> str:
 
 def _setting(leaned_on: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, Any]:
     replay, T = loss.replay, loss.T
-    shift = done.rows[-1].get("shift") if done.back_to is None else None
+    shift = shifts(done.rows[-1], loss.request.D_f.classes) if done.back_to is None else None
     return {
         "memory": leaned_on,
         "twins": loss.twins is not None,
@@ -187,7 +187,7 @@ def _setting(leaned_on: str, loss: Loss, floor: Floor, done: Descent) -> dict[st
         "floor": {"of": floor.name, "least": floor.least} if floor.utility else None,
         # By so much the logits of D_f,clean's classes were shifted in the end (unsee.balance).
         "shift": shift,
-        # All that a gradient was taken of: D_f, D_f,clean, and those replayed, with T and without.
+        # In the descent: of D_f, of D_f,clean, and those replayed, with T and without.
         "samples passed": done.rows[-1]["epoch"] * loss.plan.n * len(loss.samples(0)[0]),
     }
 

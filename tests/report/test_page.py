@@ -175,10 +175,10 @@ def test_the_first_screen_says_what_was_forgotten_whether_it_worked_and_what_it_
 
 def test_the_last_touch_is_told_where_there_was_one():
     words = Shape(render([made_run()])).words
-    assert "classes shifted by +0.24" in words
+    assert "Last touch logits shifted: tile +0.24" in words
     assert "Samples passed 16,800" in words
     run = made_run()
-    assert "Last touch" not in render([replace(run, setting={**run.setting, "shift": None})])
+    assert "Last touch" not in render([replace(run, setting={**run.setting, "shift": {}})])
 
 
 def test_headings_are_in_order_ids_are_unique_and_links_lead_somewhere():

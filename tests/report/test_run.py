@@ -125,6 +125,7 @@ def deep(levels):
         {"setting": {"floor": {"of": "x"}}},
         {"setting": {"memory": 1}},
         {"setting": {"shift": "far"}},
+        {"setting": {"shift": {"a": "far"}}},
         {"setting": {"samples passed": -1}},
         {"back_to": -1},
         {"back_to": "first"},

@@ -88,7 +88,7 @@ def _trained(unit: Unit, D: Dataset, scale: Scale, folder: Path, words: dict[str
     model: nn.Module = networks.network("mlp", D, printed=scale.printed)
     parts = ((scale.pretraining_epochs, 0.01),) if scale.pretraining_epochs else unit.pretraining
     for i, (epochs, lr) in enumerate(parts):
-        part = folder / f"then-{lr:g}" if i else folder
+        part = folder / f"part-{i + 1}" if i else folder
         model = train(model, D, epochs=epochs, lr=lr, folder=part, **words).model
     return model
 

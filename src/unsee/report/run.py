@@ -219,7 +219,7 @@ def _row(words: Words) -> Row:
 
 def _setting(words: Words) -> dict[str, Any]:
     floor, memory = words.perhaps("floor"), words.perhaps("memory")
-    within = words.perhaps("within the paper's setting")
+    within, shift = words.perhaps("within the paper's setting"), words.perhaps("shift")
     texts = {key: found.text() for key in ("T", "replayed") if (found := words.perhaps(key))}
     return {
         **texts,
@@ -227,7 +227,7 @@ def _setting(words: Words) -> dict[str, Any]:
         "twins": found.truth() if (found := words.perhaps("twins")) else None,
         "within": within.truth() if within else None,
         "passed": passed.whole() if (passed := words.perhaps("samples passed")) else None,
-        "shift": shift.number() if (shift := words.perhaps("shift")) else None,
+        "shift": {name: b.number() for name, b in shift.items(MOST_CLASSES)} if shift else {},
         "floor": (floor.at("of").text(), floor.at("least").number()) if floor else None,
     }
 
