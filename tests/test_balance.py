@@ -166,10 +166,9 @@ def test_of_two_sets_the_one_answered_less_well_counts(new, four):
     assert found[0] == found[1] == found[2] != {}
 
 
-def test_without_other_classes_nothing_is_done_and_that_is_said(new, four):
+def test_without_other_classes_nothing_is_done(new, four):
     before = networks.identity(new)
-    with pytest.warns(UnseeWarning, match="No small shift balances T-shirt/top with the other classes"):
-        assert balance(new, [0], [four.train.D_f_clean], [four.train.D_f]) == {}
+    assert balance(new, [0], [four.train.D_f_clean], [four.train.D_f]) == {}
     assert networks.identity(new) == before
 
 

@@ -8,7 +8,6 @@ is least, over samples of D_f,clean, and of the sketch for all other classes, ev
     b = argmin of the mean over classes of the mean over a class's samples of -log p(class | x; b)
 """
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
@@ -17,7 +16,6 @@ from torch import Tensor, nn
 
 from unsee.answers import as_input, evaluating
 from unsee.datasets import Dataset, batches
-from unsee.errors import UnseeWarning
 from unsee.loss import Loss
 from unsee.randomness import stream
 
@@ -75,8 +73,6 @@ def balance(
     z, y = torch.cat([z, *(part[0] for part in others)]), torch.cat([y, *(part[1] for part in others)])
     b = shift(z, _sides(y, own), _alike(y)) if len(y.unique()) > len(own) else None
     if b is None:
-        names = ", ".join(corrected[0].classes[c] for c in own)
-        warnings.warn(f"No small shift balances {names} with the other classes.", UnseeWarning, stacklevel=2)
         return {}
     with torch.no_grad():
         bias[list(own)] += torch.tensor(b).to(bias)

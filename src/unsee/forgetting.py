@@ -76,8 +76,7 @@ def forget(
     `evaluator` (see `unsee.evaluator`) add accuracies to the trajectory; neither ever gives a gradient.
     BatchNorm statistics stay frozen and dropout stays off: D_f alone would spoil the statistics.
 
-    `L_f` is a term of your own in the place of the recipe's: a function of the new answers to D_f, the old
-    ones, and D_f's labels.
+    `L_f`, a term of your own, is a function of the new answers to D_f, the old ones, and D_f's labels.
 
     To forget again: `forget(first.model, another_request, first.memory, lineage=first.lineage)`.
     """
