@@ -10,10 +10,10 @@ from torch import nn
 
 import reference
 from unsee import networks
-from unsee.answers import answers
+from unsee.answers import accuracy, answers
 from unsee.balance import FARTHEST, balance, bias_of, shift
 from unsee.checkpoint import Checkpoints
-from unsee.datasets import concatenate
+from unsee.datasets import Dataset, concatenate
 from unsee.errors import Interrupted, UnseeWarning
 from unsee.forgetting import forget
 from unsee.formulation import Request
@@ -132,18 +132,44 @@ def test_afterwards_the_classes_have_their_share(new, four, own):
     assert moved[own].tolist() == pytest.approx(list(b.values()), abs=1e-6)
 
 
-@pytest.mark.parametrize("off", [-0.6, 0.3])
-def test_what_was_put_off_balance_is_put_back(new, four, off):
+def test_what_was_put_off_balance_is_put_back(new, four):
     sets = [0], [four.train.D_f_clean, four.train.D_f], [four.train.D_r]
     straight = copy.deepcopy(new).double()
     balance(straight, *sets)
     leaning = copy.deepcopy(straight)
     with torch.no_grad():
-        list(leaning.parameters())[-1][0] += off
-    assert balance(leaning, *sets)[0] == pytest.approx(-off, abs=1e-6)
+        list(leaning.parameters())[-1][0] -= 0.6
+    assert balance(leaning, *sets)[0] == pytest.approx(0.6, abs=1e-6)
     torch.testing.assert_close(
         *(list(net.parameters())[-1] for net in (leaning, straight)), atol=1e-5, rtol=0
     )
+
+
+def leaning(own, others, lean):
+    """A net whose data are its logits: class 0 stands out by `own` and a lean, the others by `others`."""
+    net, y = nn.Linear(3, 3).double(), torch.arange(600) % 3
+    net.weight.data, net.bias.data = torch.eye(3).double(), torch.tensor([lean, 0.0, 0.0]).double()
+    x = torch.randn(600, 3, generator=torch.Generator().manual_seed(0)).double()
+    x[torch.arange(600), y] += torch.where(y == 0, own, others)
+    data = Dataset(x, y, 3)
+    return net, data.of_class(0), data.of_class(0, others=True)
+
+
+@pytest.mark.parametrize("sides", [(2.0, 2.0), (2.0, 3.0), (3.0, 2.0), (1.5, 2.0)])
+def test_it_never_takes_from_those_who_have_less(sides):
+    for lean in (-0.5, -0.2, 0.2, 0.5):
+        net, mine, others = leaning(*sides, lean)
+        needy = accuracy(net, mine) < accuracy(net, others)
+        assert all((b > 0) == needy for b in balance(net, [0], [mine], [others]).values())
+
+
+def test_it_goes_either_way():
+    up, down = (
+        balance(net, [0], [mine], [others])
+        for net, mine, others in (leaning(2.0, 2.0, -0.5), leaning(2.0, 2.0, 0.5))
+    )
+    assert up[0] == pytest.approx(down[0] + 1, abs=1e-6)
+    assert up[0] > 0.2 > -0.2 > down[0]
 
 
 def test_outputs_that_no_sample_has_do_not_count(new, four):

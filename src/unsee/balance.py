@@ -62,21 +62,27 @@ def balance(
     """Shift the logits of the own classes in place; return by how much, and nothing where that cannot be.
 
     `corrected` are samples of these classes, with T and without: the set that is answered less well counts,
-    as both are to be answered well. Of the `rest`, all other classes count.
+    as both are to be answered well. Of the `rest`, all other classes count. A class gains only if it is
+    answered less well than they are, and loses only if better.
     """
     bias = bias_of(model, own, _some(corrected[0], PROBED))
     if bias is None:
         return {}
     mine = [_seen(model, own, _some(data, MOST), others=False) for data in corrected]
-    z, y = max(mine, key=lambda part: float(F.cross_entropy(part[0], _sides(part[1], own))))
-    others = [_seen(model, own, data, others=True) for data in rest]
-    z, y = torch.cat([z, *(part[0] for part in others)]), torch.cat([y, *(part[1] for part in others)])
-    b = shift(z, _sides(y, own), _alike(y)) if len(y.unique()) > len(own) else None
-    if b is None:
+    z, y, right = max(mine, key=lambda part: float(F.cross_entropy(part[0], _sides(part[1], own))))
+    zs, ys, rights = map(
+        torch.cat, zip(*(_seen(model, own, data, others=True) for data in rest), strict=True)
+    )
+    together = torch.cat([y, ys])
+    found = shift(torch.cat([z, zs]), _sides(together, own), _alike(together)) if len(ys) else None
+    if found is None:
         return {}
+    # Where it would take from those who have less, as of a class that the sketch has too, it is left.
+    needy = [bool(right[y == c].double().mean() < rights.double().mean()) for c in own]
+    b = {c: far for c, far, less in zip(own, found, needy, strict=True) if less == (far > 0)}
     with torch.no_grad():
-        bias[list(own)] += torch.tensor(b).to(bias)
-    return dict(zip(own, b, strict=True))
+        bias[list(b)] += torch.tensor(list(b.values())).to(bias)
+    return b
 
 
 def shift(z: Tensor, y: Tensor, weight: Tensor) -> list[float] | None:
@@ -105,12 +111,12 @@ def shift(z: Tensor, y: Tensor, weight: Tensor) -> list[float] | None:
 @torch.no_grad()
 def bias_of(model: nn.Module, own: Sequence[int], probe: Dataset) -> nn.Parameter | None:
     """Return the bias that moves these logits one by one, known by what it does; None if there is none."""
-    before, far = _logits(model, own, probe), torch.linspace(1, 2, len(own))
+    before, far = _against_others(_answers(model, probe), own), torch.linspace(1, 2, len(own))
     for bias in reversed(list(model.parameters())):
         if bias.requires_grad and bias.ndim == 1 and len(bias) > max(own):
             kept = bias.clone()
             bias[list(own)] += far.to(bias)
-            moved = (_logits(model, own, probe) - before).diff(dim=1)
+            moved = (_against_others(_answers(model, probe), own) - before).diff(dim=1)
             bias.copy_(kept)
             wanted = F.pad(far, (0, 1)).diff().expand_as(moved)
             if torch.allclose(moved, wanted.to(moved), atol=1e-3):
@@ -118,21 +124,27 @@ def bias_of(model: nn.Module, own: Sequence[int], probe: Dataset) -> nn.Paramete
     return None
 
 
-def _seen(model: nn.Module, own: Sequence[int], data: Dataset, *, others: bool) -> tuple[Tensor, Tensor]:
-    """Return the logits and labels of the samples of the own classes, or of all others."""
+def _seen(
+    model: nn.Module, own: Sequence[int], data: Dataset, *, others: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return of the samples of own classes, or of all others: logits, labels, and whether they are right."""
     data = data.subset(torch.nonzero(torch.isin(data.y, torch.tensor(own)) ^ others).flatten())
-    return _logits(model, own, data), data.y
+    logits = _answers(model, data)
+    return _against_others(logits, own), data.y, logits.argmax(1) == data.y
 
 
 @torch.no_grad()
-def _logits(model: nn.Module, own: Sequence[int], data: Dataset) -> Tensor:
-    """Return the logits of the own classes, and in a last column that of all other classes together."""
+def _answers(model: nn.Module, data: Dataset) -> Tensor:
     with evaluating(model):
         parts = [model(as_input(x, model)).cpu() for x, _ in batches(data, 1000, len(data.classes))]
-    y = torch.cat(parts).double() if parts else torch.empty(0, max(own) + 2, dtype=torch.float64)
-    mine = torch.zeros(y.shape[1], dtype=torch.bool)
-    mine[list(own)] = True
-    return torch.cat([y[:, list(own)], y[:, ~mine].logsumexp(1, keepdim=True)], 1)
+    return torch.cat(parts).double() if parts else torch.empty(0, len(data.classes), dtype=torch.float64)
+
+
+def _against_others(logits: Tensor, own: Sequence[int]) -> Tensor:
+    """Return the logits of the own classes, and in a last column that of all other classes together."""
+    others = torch.ones(logits.shape[1], dtype=torch.bool)
+    others[list(own)] = False
+    return torch.cat([logits[:, list(own)], logits[:, others].logsumexp(1, keepdim=True)], 1)
 
 
 def _sides(y: Tensor, own: Sequence[int]) -> Tensor:
