@@ -75,11 +75,7 @@ def page() -> None:
         ways = ("pretrained", "ours, sketch", "ours, Fisher", "ours, no memory", "trained on D_r alone")
         for way in ways:
             if rows := rows_of(data, way):
-                cells = []
-                for name in ("D_r", "D_f"):
-                    values = [row[name] for row in rows]
-                    spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
-                    cells.append(f"{statistics.mean(values):.3f}{spread}")
+                cells = [beyond.told([row[name] for row in rows]) for name in ("D_r", "D_f")]
                 passed = [row["setting"]["samples passed"] for row in rows if "setting" in row]
                 cells.append(f"{statistics.mean(passed):,.0f}" if passed else "")
                 text.append(f"| {way} | {' | '.join(cells)} | {len(rows)} |")

@@ -54,8 +54,7 @@ def page(retraining: int) -> None:
         passed, cells = statistics.mean(row["samples"] for row in rows), []
         for column in columns:
             values = [row[column] for row in rows]
-            spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
-            cells.append(f"{statistics.mean(values):.3f}{spread}")
+            cells.append(beyond.told(values))
             curves.setdefault(column, []).append((rows[0]["n"], statistics.mean(values)))
         line = [f"{rows[0]['n']:,}", f"{passed:,.0f}", f"1 / {retraining / passed:.0f}", *cells]
         text.append("| " + " | ".join(line) + f" | {len(rows)} |")

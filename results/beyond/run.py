@@ -128,6 +128,12 @@ def rows_of(T: str, way: str) -> list[dict]:
     return [store.read_json(path) for path in paths if path.exists()]
 
 
+def told(values: list[float]) -> str:
+    """Return a mean, and the deviation where there are several, as a cell of a table."""
+    spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.3f}{spread}"
+
+
 def floors() -> list[str]:
     """Return a table of all our runs: what the floor was taken of, where it lay, where the run ended."""
     text = [
@@ -167,8 +173,7 @@ def page() -> None:
             cells = []
             for column in columns:
                 values = [row[column] for row in rows]
-                spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
-                cells.append(f"{statistics.mean(values):.3f}{spread}")
+                cells.append(told(values))
             text.append(f"| {way} | {' | '.join(cells)} | {len(rows)} |")
             for shift, name in enumerate(SETS):
                 mean = statistics.mean(row[name] for row in rows)

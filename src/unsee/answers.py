@@ -88,14 +88,17 @@ def reading(model: nn.Module, x: Tensor) -> tuple[Tensor, list[Tensor]]:
 
 
 @torch.no_grad()
-def answers(model: nn.Module, data: Dataset) -> Tensor:
-    """Return softmax(f_theta(x)) for every sample, the model being as it is in use: eval mode."""
+def logits(model: nn.Module, data: Dataset) -> Tensor:
+    """Return f_theta(x) for every sample, the model being as it is in use: eval mode."""
     check_fit(model, data)
     with evaluating(model):
-        parts = [
-            model(as_input(x, model)).softmax(1).cpu() for x, _ in batches(data, 1000, len(data.classes))
-        ]
+        parts = [model(as_input(x, model)).cpu() for x, _ in batches(data, 1000, len(data.classes))]
     return torch.cat(parts)
+
+
+def answers(model: nn.Module, data: Dataset) -> Tensor:
+    """Return softmax(f_theta(x)) for every sample."""
+    return logits(model, data).softmax(1)
 
 
 def guesses(softmax: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unsee.answers import as_input, evaluating
-from unsee.datasets import Dataset, batches
+from unsee.answers import logits
+from unsee.datasets import Dataset
 from unsee.loss import Loss
 from unsee.randomness import stream
 
@@ -68,13 +68,14 @@ def balance(
     bias = bias_of(model, own, _some(corrected[0], PROBED))
     if bias is None:
         return {}
-    mine = [_seen(model, own, _some(data, MOST), others=False) for data in corrected]
+    mine = [_seen(model, own, _of(_some(data, MOST), own)) for data in corrected]
     z, y, right = max(mine, key=lambda part: float(F.cross_entropy(part[0], _sides(part[1], own))))
-    zs, ys, rights = map(
-        torch.cat, zip(*(_seen(model, own, data, others=True) for data in rest), strict=True)
-    )
+    others = [_seen(model, own, part) for data in rest if len(part := _of(data, own, others=True))]
+    if not others:
+        return {}
+    zs, ys, rights = map(torch.cat, zip(*others, strict=True))
     together = torch.cat([y, ys])
-    found = shift(torch.cat([z, zs]), _sides(together, own), _alike(together)) if len(ys) else None
+    found = shift(torch.cat([z, zs]), _sides(together, own), _alike(together))
     if found is None:
         return {}
     # Where it would take from those who have less, as of a class that the sketch has too, it is left.
@@ -111,12 +112,12 @@ def shift(z: Tensor, y: Tensor, weight: Tensor) -> list[float] | None:
 @torch.no_grad()
 def bias_of(model: nn.Module, own: Sequence[int], probe: Dataset) -> nn.Parameter | None:
     """Return the bias that moves these logits one by one, known by what it does; None if there is none."""
-    before, far = _against_others(_answers(model, probe), own), torch.linspace(1, 2, len(own))
+    before, far = _against_others(logits(model, probe), own), torch.linspace(1, 2, len(own))
     for bias in reversed(list(model.parameters())):
         if bias.requires_grad and bias.ndim == 1 and len(bias) > max(own):
             kept = bias.clone()
             bias[list(own)] += far.to(bias)
-            moved = (_against_others(_answers(model, probe), own) - before).diff(dim=1)
+            moved = (_against_others(logits(model, probe), own) - before).diff(dim=1)
             bias.copy_(kept)
             wanted = F.pad(far, (0, 1)).diff().expand_as(moved)
             if torch.allclose(moved, wanted.to(moved), atol=1e-3):
@@ -124,27 +125,22 @@ def bias_of(model: nn.Module, own: Sequence[int], probe: Dataset) -> nn.Paramete
     return None
 
 
-def _seen(
-    model: nn.Module, own: Sequence[int], data: Dataset, *, others: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return of the samples of own classes, or of all others: logits, labels, and whether they are right."""
-    data = data.subset(torch.nonzero(torch.isin(data.y, torch.tensor(own)) ^ others).flatten())
-    logits = _answers(model, data)
-    return _against_others(logits, own), data.y, logits.argmax(1) == data.y
+def _of(data: Dataset, own: Sequence[int], *, others: bool = False) -> Dataset:
+    """Return the samples of the own classes, or of all others."""
+    return data.subset(torch.nonzero(torch.isin(data.y, torch.tensor(own)) ^ others).flatten())
 
 
-@torch.no_grad()
-def _answers(model: nn.Module, data: Dataset) -> Tensor:
-    with evaluating(model):
-        parts = [model(as_input(x, model)).cpu() for x, _ in batches(data, 1000, len(data.classes))]
-    return torch.cat(parts).double() if parts else torch.empty(0, len(data.classes), dtype=torch.float64)
+def _seen(model: nn.Module, own: Sequence[int], data: Dataset) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the logits of samples, their labels, and whether they are answered rightly."""
+    y = logits(model, data)
+    return _against_others(y, own), data.y, y.argmax(1) == data.y
 
 
-def _against_others(logits: Tensor, own: Sequence[int]) -> Tensor:
+def _against_others(y: Tensor, own: Sequence[int]) -> Tensor:
     """Return the logits of the own classes, and in a last column that of all other classes together."""
-    others = torch.ones(logits.shape[1], dtype=torch.bool)
+    y, others = y.double(), torch.ones(y.shape[1], dtype=torch.bool)
     others[list(own)] = False
-    return torch.cat([logits[:, list(own)], logits[:, others].logsumexp(1, keepdim=True)], 1)
+    return torch.cat([y[:, list(own)], y[:, others].logsumexp(1, keepdim=True)], 1)
 
 
 def _sides(y: Tensor, own: Sequence[int]) -> Tensor:
