@@ -111,6 +111,11 @@ def answered(page):
     return page.locator("#answers .answer").all_inner_texts()
 
 
+def tried(page):
+    """Wait until both models were opened and have answered for the first time."""
+    page.wait_for_selector("#answers .model", timeout=60_000)
+
+
 def asked(page, act):
     """Do something that asks the models, and return their answers to it."""
     with page.expect_response(re.compile(r"/answers$")):
@@ -124,7 +129,7 @@ def shares(page):
 
 def test_trying_put_t_by_a_click_drag_it_and_see_the_answers_change(opened, served):
     page = opened(f"/run/{served.id('logo')}/try")
-    page.wait_for_selector("#answers .model", timeout=30_000)
+    tried(page)
     plain = shares(page)
     assert not page.locator("#sprite").is_visible()
     box = page.locator("#stage").bounding_box()
@@ -159,9 +164,26 @@ def test_trying_put_t_by_a_click_drag_it_and_see_the_answers_change(opened, serv
     until(page, "!document.querySelector('#looks figcaption')")
 
 
+# What htmx tells of the whole page may come late, after the form was put in and before it is listened to.
+LATE = """new MutationObserver((_, watch) => {
+    if (!document.querySelector("#try")) return;
+    watch.disconnect();
+    document.body.dispatchEvent(
+        new CustomEvent("htmx:load", { bubbles: true, detail: { elt: document.body } }));
+}).observe(document, { childList: true, subtree: true })"""
+
+
+def test_the_models_are_asked_though_the_page_is_told_of_late(browser, served):
+    page = browser.new_page()
+    page.add_init_script(LATE)
+    page.goto(f"{served.url}/run/{served.id('tiles')}/try")
+    tried(page)
+    page.close()
+
+
 def test_trying_by_keyboard(opened, served):
     page = opened(f"/run/{served.id('tiles')}/try")
-    page.wait_for_selector("#answers .model", timeout=30_000)
+    tried(page)
     page.focus("#stage")
     asked(page, lambda: page.keyboard.press("Enter"))
     value = "['row', 'column'].map(name => document.querySelector('#try').elements[name].value)"
@@ -179,7 +201,7 @@ def test_trying_by_keyboard(opened, served):
 
 def test_trying_an_image_of_ones_own(opened, served, tmp_path):
     page = opened(f"/run/{served.id('tiles')}/try")
-    page.wait_for_selector("#answers .model", timeout=30_000)
+    tried(page)
     before = shares(page)
     data = io.BytesIO()
     Image.linear_gradient("L").resize((200, 100)).save(data, "PNG")
@@ -194,7 +216,7 @@ def test_trying_an_image_of_ones_own(opened, served, tmp_path):
 def test_an_image_that_is_none_is_refused_in_words(browser, served, tmp_path):
     page = browser.new_page()
     page.goto(f"{served.url}/run/{served.id('tiles')}/try")
-    page.wait_for_selector("#answers .model", timeout=30_000)
+    tried(page)
     (tmp_path / "x.png").write_bytes(b"no image")
     page.set_input_files("#upload", tmp_path / "x.png")
     until(page, "document.querySelector('#about').textContent.includes('Expected')")
@@ -219,7 +241,7 @@ def test_nothing_is_wider_than_the_screen(opened, served, width):
     for path in ("/", f"/run/{served.id('tiles')}", f"/run/{served.id('tiles')}/try"):
         page = opened(path, width)
         if path.endswith("/try"):
-            page.wait_for_selector("#answers .model", timeout=30_000)
+            tried(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         wide = """[...document.querySelectorAll('h1, p, a, button, .card, td, th, .model, .stage, .thumb')]
             .filter(e => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1)

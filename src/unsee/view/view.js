@@ -15,12 +15,9 @@ document.addEventListener("htmx:sendError", event => {
   event.detail.elt.textContent = "The viewer does not answer: is it still running?";
 });
 
+// Only once htmx tells of the form itself does it listen to it; of the body it may tell while the form is put in.
 document.addEventListener("htmx:load", event => {
-  const form = event.detail.elt.closest("#try") || event.detail.elt.querySelector?.("#try");
-  if (form && !form.dataset.ready) {
-    form.dataset.ready = "yes";
-    lay(form);
-  }
+  if (event.detail.elt.id === "try") lay(event.detail.elt);
 });
 
 function lay(form) {
