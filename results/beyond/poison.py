@@ -136,13 +136,10 @@ def forgotten(model: nn.Module, four: FourDatasets, n: int, memory: Memory | Non
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         result = forget(model, known(four, n), memory, seed=seed)
-    epochs, n_steps = len(result.trajectory) - 1, max(20, math.ceil(n / 128))
-    size = min(128, n, max(16, n // 20))
     return {
         **judged(result.model, four),
-        "epochs": epochs,
-        # Twins, and as many replayed samples without T and with it.
-        "samples": 4 * size * n_steps * epochs,
+        "epochs": len(result.trajectory) - 1,
+        "samples": result.setting["samples passed"],
         "back_to": result.back_to,
         "setting": dict(result.setting),
         "said": [str(w.message) for w in said],
