@@ -37,5 +37,7 @@ def test_networks_that_stay_below_the_papers_range_train_longer():
     assert Unit("fashion-mnist", "tile").pretraining == ((5, 0.01),)
     assert Unit("fashion-mnist", None).pretraining == ((5, 0.01), (4, 0.001))
     assert (
-        Unit("cifar-10", "line").pretraining == Unit("cifar-10", None).pretraining == ((10, 0.01), (3, 0.001))
+        Unit("cifar-10", "line").pretraining
+        == Unit("cifar-10", None).pretraining
+        == ((3, 0.003), (3, 0.001), (1, 0.0002))
     )

@@ -10,13 +10,20 @@ from unsee.paper.rows import Rows, summary
 from unsee.paper.running import Scale
 
 NEAR = 0.02
-CHOICES = """\
+
+
+def _schedule(unit: Unit) -> str:
+    *parts, last = (f"{epochs} at {lr:g}" for epochs, lr in unit.pretraining)
+    return f"{', '.join(parts)} and {last}" if parts else last
+
+
+CHOICES = f"""\
 | unstated in the paper | here |
 |---|---|
 | batch size | 128 for pretraining and forgetting |
-| pretraining by SGD, momentum 0.9 | 5 epochs at learning rate 0.01 |
-| the same, Fashion-MNIST without T | 5 at 0.01 and 4 at 0.001 |
-| the same, CIFAR-10 | 10 at 0.01 and 3 at 0.001 |
+| epochs of pretraining at which learning rate, momentum 0.9 | {_schedule(Unit("fashion-mnist", "tile"))} |
+| the same, Fashion-MNIST without T | {_schedule(Unit("fashion-mnist", None))} |
+| the same, CIFAR-10 | {_schedule(Unit("cifar-10", None))} |
 | epochs of Pattern A | 10, as in the search of B and C |
 | Fisher over what, in Pattern A | over D; over D_r in rows of their own |
 | Fisher over what, in B and C | over D_r: the memory over D less D_f's share |
