@@ -1,11 +1,16 @@
-"""Beyond the paper, on whole Fashion-MNIST: the default recipe with a sketch, with the Fisher only, without
-any memory, beside the paper's recipe and beside retraining from scratch.
+"""Beyond the paper, the MLP on whole data sets: the default recipe with a sketch, with the Fisher only,
+without any memory, beside the paper's recipe and beside retraining from scratch.
 
 From the repository's root, after `unsee data fetch fashion-mnist`:
 
-    python results/beyond/run.py [--seeds 5]
+    python results/beyond/run.py [--data fashion-mnist] [--T tile line]
 
-Goes on where it was stopped: rows lie in results/beyond/rows, networks in runs/beyond.
+and for CIFAR-10, whose networks and rows of the paper's recipe are those of the reproduction, after
+`unsee data fetch cifar-10` and `unsee reproduce figure-4 figure-s1 figure-s2 --data cifar-10`:
+
+    python results/beyond/run.py --data cifar-10 [--T tile line color]
+
+Goes on where it was stopped: rows lie in results/beyond/rows, networks in runs/beyond and runs/paper.
 """
 
 import argparse
@@ -19,16 +24,22 @@ import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
 
-from unsee import FourDatasets, evaluate, forget, line, networks, remember, sources, store, tile, train
-from unsee.datasets import concatenate
+from unsee import FourDatasets, evaluate, forget, networks, remember, sources, store, train
+from unsee.datasets import Dataset, concatenate
 from unsee.formulation import SETS, TABLE_1
 from unsee.memory import Memory
+from unsee.paper import running
+from unsee.paper.cells import TRANSFORMS, Cell, Unit
+from unsee.paper.rows import Rows
+from unsee.randomness import stream
 from unsee.recipe import RECIPES
 from unsee.report import figures
+from unsee.sketch import Sketch
 from unsee.transforms import Transform
 
-HERE, WORK = Path("results/beyond"), Path("runs/beyond")
-TS = {"tile": tile, "line": line}
+HERE, WORK, PAPERS = Path("results/beyond"), Path("runs/beyond"), Path("runs/paper")
+CASES = {"fashion-mnist": ("tile", "line"), "cifar-10": ("tile", "line", "color")}
+SEEDS = {"fashion-mnist": 5, "cifar-10": 3}
 # Under the default recipe B and C are one run: only the judgement differs.
 OURS = ("ours, sketch", "ours, Fisher", "ours, no memory")
 # What the last touch is worth: the same without it (unsee.balance).
@@ -38,7 +49,16 @@ SCRATCH = ("retrained on D_r and D_f,clean", "retrained with T in training")
 
 
 def variations(T: Transform) -> dict[str, Transform]:
-    """T as it was never shown: moved by two pixels, at half its brightness, a pixel wider all around."""
+    """T as it was never shown: moved by two pixels, at half its brightness, a pixel wider all around.
+
+    Of a colour: green in place of blue, half way there, on the upper half of the image alone.
+    """
+    if T.name == "color":
+        return {
+            "moved": Transform("moved", lambda x: T.pixels(x)[:, [0, 2, 1]]),
+            "dimmed": Transform("dimmed", lambda x: x // 2 + T.pixels(x.clone()) // 2),
+            "resized": Transform("resized", upper_half),
+        }
 
     def put(shape, value):
         def pixels(x):
@@ -55,7 +75,14 @@ def variations(T: Transform) -> dict[str, Transform]:
     }
 
 
-def judged(model, four) -> dict:
+def upper_half(x: torch.Tensor) -> torch.Tensor:
+    """Put the colour on the upper half of the images alone."""
+    half = x.shape[-2] // 2
+    x[..., :half, :] = TRANSFORMS["color"]().pixels(x[..., :half, :].clone())
+    return x
+
+
+def judged(model, four: FourDatasets) -> dict:
     """The four accuracies, D_r,extra under variations of T, and the score of B and C."""
     found = {name: round(value, 6) for name, value in evaluate(model, four).accuracies().items()}
     for name, T in variations(four.T).items():
@@ -72,17 +99,34 @@ def once(path: Path, make) -> dict:
     return store.read_json(path)
 
 
-def run(T: str, seeds: int) -> None:
-    """All rows of one T, seed by seed."""
-    four = FourDatasets.of_class(sources.fashion_mnist(), 0, TS[T]())
+def case_of(data: str, T: str) -> str:
+    """Return what a case is called in rows and on the page."""
+    return T if data == "fashion-mnist" else f"{data} {T}"
+
+
+def ready(data: str, T: str) -> tuple[FourDatasets, torch.nn.Module, Memory]:
+    """Return the sets, the pretrained network and its memory with a sketch."""
+    if data == "cifar-10":  # 85 million parameters: those of the reproduction
+        found = running.pretrained(Unit(data, T), running.Scale(), PAPERS)
+        D = found.four.pretraining
+        sketch = Sketch.empty(D.x, len(D.classes), D.value_range, 32)
+        for rows in torch.arange(len(D)).split(1000):
+            sketch.add(D.x[rows], D.y[rows])
+        return found.four, found.model, replace(found.memory, sketch=sketch)
+    four = FourDatasets.of_class(sources.fashion_mnist(), 0, TRANSFORMS[T]())
     D = four.pretraining
     model = train(networks.network("mlp", D), D, epochs=5, folder=WORK / f"fashion-mnist-{T}").model
     path = WORK / f"fashion-mnist-{T}" / "sketch.safetensors"
     if not path.exists():
         remember(model, D, sketch=32).save(path)
-    whole = Memory.load(path)
+    return four, model, Memory.load(path)
+
+
+def run(data: str, T: str, seeds: int) -> None:
+    """All rows of one case, seed by seed."""
+    (four, model, whole), case = ready(data, T), case_of(data, T)
     memories = {"no memory": None, "Fisher": replace(whole, sketch=None), "sketch": whole}
-    once(HERE / "rows" / f"{T}, pretrained.json", lambda: judged(model, four))
+    once(HERE / "rows" / f"{case}, pretrained.json", lambda: judged(model, four))
 
     def forgotten(way: str, seed: int) -> dict:
         memory, recipe, pattern = memories["Fisher"], None, "B"
@@ -106,25 +150,42 @@ def run(T: str, seeds: int) -> None:
             "said": [str(w.message) for w in said],
         }
 
-    for way in (*OURS, *WAYS):
+    for way in (*OURS, *WAYS) if data == "fashion-mnist" else OURS:
         for seed in range(seeds):
-            once(HERE / "rows" / f"{T}, {way}, {seed}.json", lambda w=way, s=seed: forgotten(w, s))
+            once(HERE / "rows" / f"{case}, {way}, {seed}.json", lambda w=way, s=seed: forgotten(w, s))
     for way in SCRATCH:
-        once(HERE / "rows" / f"{T}, {way}.json", lambda w=way: scratch(w, four))
+        once(HERE / "rows" / f"{case}, {way}.json", lambda w=way: scratch(w, data, T, four))
 
 
-def scratch(way: str, four: FourDatasets) -> dict:
-    """Retrain from scratch: five epochs, or three over twice as many, each with and without T."""
-    D = concatenate([four.train.D_r, four.train.D_f_clean], "D_r and D_f,clean")
-    epochs = 5
-    if way.endswith("in training"):
-        D, epochs = concatenate([D, four.T(D)], "with and without T"), 3
-    return judged(train(networks.network("mlp", D), D, epochs=epochs).model, four)
+def scratch(way: str, data: str, T: str, four: FourDatasets) -> dict:
+    """Retrain from scratch as in pretraining; with T, samples with it and without, on CIFAR-10 either."""
+    D, with_T = concatenate([four.train.D_r, four.train.D_f_clean], "D_r and D_f,clean"), "in training" in way
+    if data == "cifar-10":
+        if with_T:
+            D = half_with(four.T, D)
+        folder = WORK / f"{data}-{T}-{'with-T' if with_T else 'retrained'}"
+        return judged(running.trained(Unit(data, T), D, running.Scale(), folder), four)
+    if with_T:
+        D = concatenate([D, four.T(D)], "with and without T")
+    return judged(train(networks.network("mlp", D), D, epochs=3 if with_T else 5).model, four)
 
 
-def rows_of(T: str, way: str) -> list[dict]:
-    """Return the rows of one way, a seed each."""
-    paths = sorted((HERE / "rows").glob(f"{T}, {way}, [0-9].json")) or [HERE / "rows" / f"{T}, {way}.json"]
+def half_with(T: Transform, D: Dataset) -> Dataset:
+    """Put T on half of the samples, by chance."""
+    order = stream(0, "with T").permutation(len(D)).tolist()
+    half = len(D) // 2
+    return concatenate([D.subset(sorted(order[half:])), T(D.subset(sorted(order[:half])))], "half with T")
+
+
+def rows_of(data: str, T: str, way: str) -> list[dict]:
+    """Return the rows of one way, a seed each; of CIFAR-10, the paper's recipe from the reproduction."""
+    if data == "cifar-10" and way.startswith("the paper"):
+        pattern = way[-1]
+        found = Rows(Path("results/paper/rows")).read(Cell(Unit(data, T), pattern, "CE + Fisher + RLD"))
+        rows = [{name: row["scores"][name]["accuracy"] for name in SETS} for row in found.values()]
+        return [row | {f"least {p}": min(row[s] for s in TABLE_1[p].arrows) for p in "BC"} for row in rows]
+    stem = f"{case_of(data, T)}, {way}"
+    paths = sorted((HERE / "rows").glob(f"{stem}, [0-9].json")) or [HERE / "rows" / f"{stem}.json"]
     return [store.read_json(path) for path in paths if path.exists()]
 
 
@@ -159,34 +220,21 @@ def floors() -> list[str]:
 
 def page() -> None:
     """Write README.md and picture.png from the rows."""
-    extras = [f"D_r_extra, {name}" for name in ("moved", "dimmed", "resized")]
-    columns = [*SETS, *extras, "least B", "least C"]
-    text = ["# Beyond the paper: Fashion-MNIST, MLP, class 0", __doc__.strip(), ""]
-    there = [T for T in TS if rows_of(T, "pretrained")]
-    figure = Figure(figsize=(10, 3.8), layout="constrained")
-    panels = figure.subplots(1, len(there), sharey=True, squeeze=False)[0]
-    for axes, T in zip(panels, there, strict=True):
-        text += [f"## {T}", "", "| | " + " | ".join(columns) + " | runs |", "|---" * (len(columns) + 2) + "|"]
-        ways = [way for way in ("pretrained", *WAYS, *SCRATCH) if rows_of(T, way)]
-        for place, way in enumerate(ways):
-            rows = rows_of(T, way)
-            cells = []
-            for column in columns:
-                values = [row[column] for row in rows]
-                cells.append(told(values))
-            text.append(f"| {way} | {' | '.join(cells)} | {len(rows)} |")
-            for shift, name in enumerate(SETS):
-                mean = statistics.mean(row[name] for row in rows)
-                color = figures.COLORS[name]
-                axes.barh(
-                    place + 0.2 * shift - 0.3, mean, 0.2, color=color, label=name if not place else None
-                )
-        before = rows_of(T, "pretrained")[0]["D_r"]
-        axes.axvline(before - 0.02, color="black", lw=0.8, ls=":")
-        axes.set(yticks=range(len(ways)), yticklabels=ways, xlim=(0, 1), xlabel="accuracy (test)", title=T)
-        axes.spines[["top", "right"]].set_visible(False)
-        text.append("")
-    figure.axes[0].invert_yaxis()
+    text = ["# Beyond the paper: the MLP, class 0", __doc__.strip(), ""]
+    there = {data: [T for T in CASES[data] if rows_of(data, T, "pretrained")] for data in CASES}
+    there = {data: Ts for data, Ts in there.items() if Ts}
+    figure = Figure(figsize=(10, 3.6 * len(there)), layout="constrained")
+    panels = figure.subplots(
+        len(there), max(map(len, there.values())), sharex=True, sharey="row", squeeze=False
+    )
+    for row, (data, Ts) in zip(panels, there.items(), strict=True):
+        ways = [w for w in ("pretrained", *WAYS, *SCRATCH) if any(rows_of(data, T, w) for T in Ts)]
+        for axes, T in zip(row, Ts, strict=False):
+            text += [f"## {data}, {T}", "", *table(data, T, ways), ""]
+            drawn(axes, data, T, ways)
+        row[0].invert_yaxis()
+        for axes in row[len(Ts) :]:
+            axes.set_axis_off()
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     figures.save(figure, HERE / "picture.png")
@@ -197,12 +245,44 @@ def page() -> None:
     store.write_bytes(HERE / "README.md", ("\n".join(text) + "\n").encode())
 
 
+def table(data: str, T: str, ways: list[str]) -> list[str]:
+    """Return the lines of one case's table."""
+    columns = [
+        *SETS,
+        *(f"D_r_extra, {name}" for name in ("moved", "dimmed", "resized")),
+        "least B",
+        "least C",
+    ]
+    text = ["| | " + " | ".join(columns) + " | runs |", "|---" * (len(columns) + 2) + "|"]
+    for way in ways:
+        if not (rows := rows_of(data, T, way)):
+            continue
+        cells = [told([row[column] for row in rows]) if column in rows[0] else "" for column in columns]
+        text.append(f"| {way} | {' | '.join(cells)} | {len(rows)} |")
+    return text
+
+
+def drawn(axes, data: str, T: str, ways: list[str]) -> None:
+    """Draw one case: for each way a bar of each set."""
+    for place, way in enumerate(ways):
+        rows = rows_of(data, T, way)
+        for shift, name in enumerate(SETS if rows else ()):
+            mean = statistics.mean(row[name] for row in rows)
+            label = name if not place else None
+            axes.barh(place + 0.2 * shift - 0.3, mean, 0.2, color=figures.COLORS[name], label=label)
+    axes.axvline(rows_of(data, T, "pretrained")[0]["D_r"] - 0.02, color="black", lw=0.8, ls=":")
+    axes.set(yticks=range(len(ways)), yticklabels=ways, xlim=(0, 1), title=f"{data}, {T}")
+    axes.set_xlabel("accuracy (test)")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--T", choices=TS, nargs="*", default=list(TS))
+    parser.add_argument("--data", choices=CASES, default="fashion-mnist")
+    parser.add_argument("--T", choices=TRANSFORMS, nargs="*", help="all that the data set has")
+    parser.add_argument("--seeds", type=int, help="5 on Fashion-MNIST, else 3")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     given = parser.parse_args()
-    for name in () if given.page else given.T:
-        run(name, given.seeds)
+    for name in () if given.page else given.T or CASES[given.data]:
+        run(given.data, name, given.seeds or SEEDS[given.data])
     page()

@@ -39,5 +39,5 @@ def test_networks_that_stay_below_the_papers_range_train_longer():
     assert (
         Unit("cifar-10", "line").pretraining
         == Unit("cifar-10", None).pretraining
-        == ((3, 0.003), (3, 0.001), (1, 0.0002))
+        == ((5, 0.01), (2, 0.003), (1, 0.001), (1, 0.0003))
     )

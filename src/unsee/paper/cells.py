@@ -13,7 +13,7 @@ DATA = ("fashion-mnist", "cifar-10")
 # paper's range on D_r (LAB.md, 2026-11-16).
 PRETRAINING = {
     "fashion-mnist-plain": ((5, 0.01), (4, 0.001)),
-    "cifar-10": ((3, 0.003), (3, 0.001), (1, 0.0002)),
+    "cifar-10": ((5, 0.01), (2, 0.003), (1, 0.001), (1, 0.0003)),
 }
 
 # Figure 4's lines. Its caption reads swapped (docs/decisions/0008); CE + RLD is the literal reading.

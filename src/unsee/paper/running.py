@@ -74,7 +74,7 @@ def pretrained(
     """Return the unit's network and memory from `work`, or make them: once for each (data, T)."""
     four = FourDatasets.of_class(scale.data(unit.data), 0, unit.transform())
     folder = work / unit.name
-    model = _trained(unit, four.pretraining, scale, folder, {"progress": progress, "stop": stop})
+    model = trained(unit, four.pretraining, scale, folder, progress=progress, stop=stop)
     networks.save(model, folder / "model.safetensors")
     path = folder / "memory.safetensors"
     memory = Memory.load(path) if path.exists() else None
@@ -84,7 +84,8 @@ def pretrained(
     return Pretrained(four, model, memory, networks.identity(model))
 
 
-def _trained(unit: Unit, D: Dataset, scale: Scale, folder: Path, words: dict[str, Any]) -> nn.Module:
+def trained(unit: Unit, D: Dataset, scale: Scale, folder: Path, **words: Any) -> nn.Module:
+    """Train the unit's network on D from scratch, as the unit is pretrained; goes on where it was stopped."""
     model: nn.Module = networks.network("mlp", D, printed=scale.printed)
     parts = ((scale.pretraining_epochs, 0.01),) if scale.pretraining_epochs else unit.pretraining
     for i, (epochs, lr) in enumerate(parts):
@@ -161,7 +162,7 @@ def write_scratch(
     four = FourDatasets.of_class(scale.data(unit.data), 0, unit.transform())
     D_r = four.train.D_r
     assert D_r is not None
-    model = _trained(unit, D_r, scale, work / f"{unit.name}-scratch", {"progress": progress, "stop": stop})
+    model = trained(unit, D_r, scale, work / f"{unit.name}-scratch", progress=progress, stop=stop)
     store.write_json(path, {"network": networks.identity(model), "scores": brief(evaluate(model, four))})
 
 
