@@ -63,6 +63,14 @@ def test_on_a_sketch_it_is_the_accuracy_on_its_samples(model, replays):
     assert floor.utility(silent(model)) < 0.2
 
 
+def test_a_sketch_is_measured_as_it_was_taken(model, four, recalling, replays):
+    """Where T is taken off for the replay, the old model would know less, and could lose more unseen."""
+    bared = replay_of(model, four.request("B"), recalling.sketch, T=four.T)
+    assert bared.worn is not None
+    floors = [Floor.of(model, Recipe(floor=0.02), replay, None, 0) for replay in (bared, replays["sketch"])]
+    assert floors[0].least == floors[1].least
+
+
 def test_on_stand_ins_it_is_the_share_answered_as_before(model, replays):
     floor = Floor.of(model, Recipe(floor=0.02), replays["stand-ins"], None, 0)
     assert floor.name == "the share of stand-ins answered as before"

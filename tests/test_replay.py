@@ -11,8 +11,9 @@ from unsee.formulation import Request
 from unsee.memory import remember
 from unsee.networks import fresh
 from unsee.randomness import stream
-from unsee.replay import FEWEST, RARE, Replay, recognised, replay_of, targets
+from unsee.replay import FEWEST, RARE, Replay, recognised, replay_of, targets, worn
 from unsee.sketch import Sketch
+from unsee.transforms import Transform
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,46 @@ def test_a_sketch_is_drawn_from_if_there_is_one(model, four, sketch):
         assert torch.equal(x, expected[0])
         assert torch.equal(labels, expected[1])
         assert 0 not in labels
+
+
+@pytest.fixture(scope="module")
+def part(four):
+    """A request of somebody who knows only some of D_f."""
+    return Request("B", four.train.D_f.subset(range(40)), four.train.D_f_clean.subset(range(40)), four.T)
+
+
+def test_of_a_class_that_the_sketch_knows_only_with_T_it_is_taken_off(model, four, part):
+    rest = four.pretraining.subset(torch.nonzero(four.pretraining.y != 0).flatten())
+    whole = remember(model, rest, sketch=32).merge(remember(model, four.train.D_f, sketch=32)).sketch
+    replay = replay_of(model, part, whole, T=four.T)
+    assert replay.worn.classes.tolist() == [0]
+    place, clean = replay.worn.place, part.D_f_clean.x
+    assert torch.equal(place, (four.T(four.train.D_r).x != four.train.D_r.x).any(0))
+    x, labels = replay.draw(200, stream(0, "x"))
+    taken, same = whole.draw(200, stream(0, "x"))
+    assert torch.equal(labels, same)
+    assert torch.equal(x[labels != 0], taken[labels != 0])
+    assert (labels == 0).sum() > 5
+    for bare, sample in zip(x[labels == 0], taken[labels == 0], strict=True):
+        assert torch.equal(bare[~place], sample[~place])
+        far = [(image - sample.double())[~place].square().sum() for image in clean.double()]
+        assert torch.equal(bare[place], clean[int(torch.stack(far).argmin())][place])
+    assert torch.equal(four.T.pixels(x[labels == 0]), taken[labels == 0])
+
+
+def test_T_is_taken_off_nothing_that_does_not_wear_it(model, four, part, sketch):
+    assert worn(sketch, part, four.T) is None  # all of D_f is out of it
+    clean = remember(model, four.train.D_f_clean, sketch=32).sketch.merge(sketch)
+    assert worn(clean, part, four.T) is None  # class 0 without T
+    D_f = remember(model, four.train.D_f, sketch=32).sketch
+    assert worn(clean.merge(D_f), part, four.T) is None  # half of class 0 wears it
+    assert worn(D_f, part, four.T) is not None
+    dark = Transform("dark", lambda x: x // 2)
+    assert worn(D_f, part, dark) is None  # what lies under it is nowhere seen
+    assert worn(D_f, four.request("A"), four.T) is None
+    others = part.D_f_clean.with_(y=torch.ones_like(part.D_f_clean.y))
+    assert worn(D_f, Request("B", part.D_f, others, four.T), four.T) is None  # 0 is an attacker's label
+    assert replay_of(model, part, D_f).worn is None  # T is not known
 
 
 def test_stand_ins_are_made_of_D_f_clean_where_there_is_none(model, four):

@@ -52,7 +52,8 @@ class Floor:
             name, data = "accuracy on D_r^val", validation.D_r
         else:
             assert replay is not None
-            x, labels = replay.draw(SAMPLES, stream(seed, "floor"))
+            # Of a sketch as it was taken: what the old model knew, be it by T, is to be known still.
+            x, labels = (replay.sketch or replay).draw(SAMPLES, stream(seed, "floor"))
             name = "accuracy on samples of the sketch"
             data = Dataset(x, torch.zeros(len(x), dtype=torch.long) if labels is None else labels)
             if labels is None:

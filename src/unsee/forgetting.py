@@ -125,7 +125,8 @@ def _loss(
     """Return what is to be minimised, of a new model that begins as the old one."""
     twins = twins_of(request) if recipe.forgetting in PAIRED or recipe.lambda_h else None
     recalled = (kept.sketch, kept.level()) if kept else (None, None)
-    replay = replay_of(old, request, *recalled) if recipe.lambda_s else None
+    T = twins.T if twins else request.T
+    replay = replay_of(old, request, *recalled, T) if recipe.lambda_s else None
     plan = _plan(recipe, request, twins)
     return Loss(copy.deepcopy(old), old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
 

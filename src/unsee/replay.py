@@ -22,12 +22,32 @@ from unsee.kinds import PLAIN
 from unsee.randomness import stream
 from unsee.sketch import Sketch
 from unsee.standins import rows, shifted, stand_ins, texts
+from unsee.transforms import Transform
 from unsee.wordcounts import WordCounts
 
 KNOWN = 0.5  # of D_f,clean, that the old model must answer rightly before stand-ins stay close to it
 SAMPLES = 1000
 LOOKED, RARE, FEWEST = 30_000, 1_000, 50  # stand-ins that are made to find, kept, and needed, of a class
 FEW = 0.2  # of a sample's columns or words, at the most, are drawn anew where it stays close to itself
+WORN = 0.5  # of what T changes in D_f,clean: samples that it changes less wear T already
+
+
+@dataclass(frozen=True, eq=False)
+class Worn:
+    """Classes that the sketch knows only with T on, and what they have under it: D_f,clean knows that."""
+
+    classes: Tensor
+    clean: Tensor
+    place: Tensor
+
+    def take_off(self, x: Tensor, labels: Tensor) -> Tensor:
+        """Return samples without T: in its place is what the nearest image of D_f,clean has there."""
+        worn = torch.isin(labels, self.classes)
+        mine, elsewhere = x[worn], ~self.place
+        far = torch.cdist(mine[:, elsewhere].float(), self.clean[:, elsewhere].float())
+        bare = x.clone()
+        bare[worn] = torch.where(self.place, self.clean[far.argmin(1)], mine)
+        return bare
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +55,15 @@ class Replay:
     """Where the samples come from: a sketch, or images, rows or texts to make stand-ins of.
 
     `near` are those that the old model answers rightly, so that it may be asked for them as they are; `rare`
-    are stand-ins that it takes for D_f's label, where D_f,clean has none of that.
+    are stand-ins that it takes for D_f's label, where D_f,clean has none of that; `worn` takes T off the
+    samples of classes that the sketch does not know without it.
     """
 
     sketch: Sketch | WordCounts | None
     images: Dataset | None = None
     near: Tensor | None = None
     rare: Tensor | None = None
+    worn: Worn | None = None
 
     @property
     def source(self) -> str:
@@ -51,7 +73,8 @@ class Replay:
     def draw(self, n: int, generator: np.random.Generator) -> tuple[Tensor, Tensor | None]:
         """Draw n samples, as the data are, and their labels where they are known."""
         if self.sketch:
-            return self.sketch.draw(n, generator)
+            x, labels = self.sketch.draw(n, generator)
+            return self.worn.take_off(x, labels) if self.worn else x, labels
         few = n // 2 if self.near is not None else 0
         seldom = n // 3 if self.rare is not None else 0
         x = self.made(n - few - seldom, few, generator)
@@ -77,16 +100,21 @@ class Replay:
 
 
 def replay_of(
-    old: nn.Module, request: Request, sketch: Sketch | WordCounts | None, level: float | None = None
+    old: nn.Module,
+    request: Request,
+    sketch: Sketch | WordCounts | None,
+    level: float | None = None,
+    T: Transform | None = None,
 ) -> Replay | None:
     """Return what can be replayed: the sketch, stand-ins of images, rows or texts, or nothing.
 
-    `level` is the mean loss of what the memory holds, by which the sketch's samples are measured.
+    `level` is the mean loss of what the memory holds, by which the sketch's samples are measured; T is as far
+    as it is known.
     """
     images = request.D_f_clean if request.D_f_clean is not None else request.D_f
     can_stand_in = images.kind != PLAIN or (images.x.ndim == 4 and images.value_range is not None)
     if sketch and sketch.classes and (not can_stand_in or recognised(old, request, sketch, level)):
-        return Replay(sketch)
+        return Replay(sketch, worn=worn(sketch, request, T) if T and isinstance(sketch, Sketch) else None)
     if not can_stand_in:
         return None
     if request.pattern.name == "A":
@@ -95,6 +123,31 @@ def replay_of(
     near = images.x[right] if right.double().mean() >= KNOWN else None
     # Of rows and texts, what is put together by chance tells too little of a class (LAB.md, 2026-11-16).
     return Replay(None, images, near, _rare(old, request, images) if images.kind == PLAIN else None)
+
+
+def worn(sketch: Sketch, request: Request, T: Transform) -> Worn | None:
+    """Return which classes of D_f wear T in the sketch, as they do where only a part of D_f is known.
+
+    To put T on what wears it already changes little. Held to answer these samples, and none of the class
+    without T, the new model would still know the class by T. T can be taken off where it lies on a part of
+    the image.
+    """
+    clean = request.D_f_clean
+    if clean is None or clean.x.ndim != 4:
+        return None
+    x, labels = sketch.draw(SAMPLES, stream(0, "worn"))
+    place = (T.pixels(clean.x.clone()) != clean.x).any(0)
+    least = WORN * _changed(clean.x, T)
+    # An attacker's label says nothing of what lies under T.
+    own = set(request.D_f.y.tolist()) & set(clean.y.tolist()) & set(labels.tolist())
+    found = torch.tensor([c for c in sorted(own) if _changed(x[labels == c], T) < least])
+    if not len(found) or place.double().mean() > WORN:
+        return None
+    return Worn(found, clean.x[torch.isin(clean.y, found)], place)
+
+
+def _changed(x: Tensor, T: Transform) -> float:
+    return float((T.pixels(x.clone()).float() - x.float()).abs().mean())
 
 
 def _rare(old: nn.Module, request: Request, images: Dataset) -> Tensor | None:
