@@ -13,7 +13,12 @@ NEAR = 0.02
 
 
 def _schedule(unit: Unit) -> str:
-    *parts, last = (f"{epochs} at {lr:g}" for epochs, lr in unit.pretraining)
+    whole = _listed(unit.pretraining)
+    return f"with images of half the size {_listed(unit.at_half)}, then {whole}" if unit.at_half else whole
+
+
+def _listed(pretraining: tuple[tuple[int, float], ...]) -> str:
+    *parts, last = (f"{epochs} at {lr:g}" for epochs, lr in pretraining)
     return f"{', '.join(parts)} and {last}" if parts else last
 
 

@@ -17,6 +17,7 @@ from unsee.forgetting import forget
 from unsee.formulation import FourDatasets
 from unsee.memory import Memory, remember
 from unsee.paper.cells import Cell, Unit
+from unsee.paper.growing import grown, halved
 from unsee.paper.rows import Rows
 from unsee.recipe import Recipe
 from unsee.scores import Scores
@@ -86,8 +87,22 @@ def pretrained(
 
 def trained(unit: Unit, D: Dataset, scale: Scale, folder: Path, **words: Any) -> nn.Module:
     """Train the unit's network on D from scratch, as the unit is pretrained; goes on where it was stopped."""
-    model: nn.Module = networks.network("mlp", D, printed=scale.printed)
-    parts = ((scale.pretraining_epochs, 0.01),) if scale.pretraining_epochs else unit.pretraining
+    if scale.pretraining_epochs:
+        return _trained(_mlp(D, scale), D, ((scale.pretraining_epochs, 0.01),), folder, words)
+    if not unit.at_half:
+        return _trained(_mlp(D, scale), D, unit.pretraining, folder, words)
+    half = halved(D)
+    small = _trained(_mlp(half, scale), half, unit.at_half, folder / "half", words)
+    return _trained(grown(small, D), D, unit.pretraining, folder, words)
+
+
+def _mlp(D: Dataset, scale: Scale) -> networks.Network:
+    return networks.network("mlp", D, printed=scale.printed)
+
+
+def _trained(
+    model: nn.Module, D: Dataset, parts: Iterable[tuple[int, float]], folder: Path, words: dict[str, Any]
+) -> nn.Module:
     for i, (epochs, lr) in enumerate(parts):
         part = folder / f"part-{i + 1}" if i else folder
         model = train(model, D, epochs=epochs, lr=lr, folder=part, **words).model
@@ -191,5 +206,4 @@ def _slice(data: TrainTest) -> TrainTest:
 
 def _shrunk(data: Dataset, each: int) -> Dataset:
     rows = torch.cat([torch.nonzero(data.y == c).flatten()[:each] for c in range(len(data.classes))])
-    x = torch.nn.functional.avg_pool2d(data.x[rows].float(), 2).round().to(torch.uint8)
-    return data.with_(x=x, y=data.y[rows], name=f"{data.name}, a slice")
+    return halved(data.subset(rows)).with_(name=f"{data.name}, a slice")
