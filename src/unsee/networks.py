@@ -16,7 +16,7 @@ from unsee import store
 from unsee.datasets import Dataset
 from unsee.errors import InputError, UsageError
 from unsee.layers import Columns, NormalisedHardTanh, ResidualBlock, Standardise, Words
-from unsee.randomness import seeded, stream
+from unsee.randomness import one_thread, seeded, stream
 
 
 class Network(nn.Sequential):
@@ -163,12 +163,8 @@ def network(name: str | None, data: Dataset, *, seed: int = 0, **options: Any) -
         wanted = "images (n, C, H, W)" if kind == "plain" else f"the network {kind}"
         found = f"{data}" if kind == "plain" else f"{name} for {data}"
         raise InputError(wanted, found, "bring a network of your own from Python")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the same network whatever the number of threads, so that training can go on
-    try:
+    with one_thread():  # so that training can go on with another number
         model = NETWORKS[name](**_measures(data), classes=len(data.classes), seed=seed, **options)
-    finally:
-        torch.set_num_threads(threads)
     model.labels = data.classes
     return model
 

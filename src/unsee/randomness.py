@@ -71,3 +71,14 @@ def chances(x: torch.Tensor, seed: int, name: str) -> torch.Tensor:
 def _key(seed: int, name: str, step: int) -> int:
     digest = hashlib.sha256(f"{seed}/{name}/{step}".encode()).digest()
     return int.from_bytes(digest[:16], "little")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread in here: the same bits, whatever number of threads is used elsewhere."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

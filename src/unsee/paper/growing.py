@@ -12,7 +12,7 @@ from unsee import networks
 from unsee.datasets import Dataset
 from unsee.layers import Standardise
 from unsee.networks import Network
-from unsee.randomness import seeded
+from unsee.randomness import one_thread, seeded
 
 
 def halved(data: Dataset) -> Dataset:
@@ -32,7 +32,7 @@ def grown(small: nn.Module, data: Dataset, *, seed: int = 0) -> Network:
     options = {name: small.spec[name] for name in ("depth", "printed")}
     large = networks.network("mlp", data, seed=seed, **options)
     first, *rest = zip(_linear(small), _linear(large), strict=True)
-    with seeded(seed, "grown"):
+    with one_thread(), seeded(seed, "grown"):
         _first(small, large, *first)
         for before, after in rest:
             n, new = before.in_features, after.out_features - before.out_features
