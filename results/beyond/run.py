@@ -108,11 +108,7 @@ def ready(data: str, T: str) -> tuple[FourDatasets, torch.nn.Module, Memory]:
     """Return the sets, the pretrained network and its memory with a sketch."""
     if data == "cifar-10":  # 85 million parameters: those of the reproduction
         found = running.pretrained(Unit(data, T), running.Scale(), PAPERS)
-        D = found.four.pretraining
-        sketch = Sketch.empty(D.x, len(D.classes), D.value_range, 32)
-        for rows in torch.arange(len(D)).split(1000):
-            sketch.add(D.x[rows], D.y[rows])
-        return found.four, found.model, replace(found.memory, sketch=sketch)
+        return found.four, found.model, sketched(found)
     four = FourDatasets.of_class(sources.fashion_mnist(), 0, TRANSFORMS[T]())
     D = four.pretraining
     model = train(networks.network("mlp", D), D, epochs=5, folder=WORK / f"fashion-mnist-{T}").model
@@ -120,6 +116,15 @@ def ready(data: str, T: str) -> tuple[FourDatasets, torch.nn.Module, Memory]:
     if not path.exists():
         remember(model, D, sketch=32).save(path)
     return four, model, Memory.load(path)
+
+
+def sketched(found: running.Pretrained) -> Memory:
+    """Return the memory of a network of the reproduction, with a sketch beside its Fisher."""
+    D = found.four.pretraining
+    sketch = Sketch.empty(D.x, len(D.classes), D.value_range, 32)
+    for rows in torch.arange(len(D)).split(1000):
+        sketch.add(D.x[rows], D.y[rows])
+    return replace(found.memory, sketch=sketch)
 
 
 def run(data: str, T: str, seeds: int) -> None:
