@@ -13,7 +13,7 @@ from unsee.networks import fresh
 from unsee.randomness import stream
 from unsee.replay import FEWEST, RARE, Replay, recognised, replay_of, targets, worn
 from unsee.sketch import Sketch
-from unsee.transforms import Transform
+from unsee.transforms import Transform, line
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,26 @@ def test_of_a_class_that_the_sketch_knows_only_with_T_it_is_taken_off(model, fou
         far = [(image - sample.double())[~place].square().sum() for image in clean.double()]
         assert torch.equal(bare[place], clean[int(torch.stack(far).argmin())][place])
     assert torch.equal(four.T.pixels(x[labels == 0]), taken[labels == 0])
+
+
+def test_of_a_coarse_sketch_the_rim_of_T_is_taken_off_too(four):
+    T, clean = line(), four.train.D_f_clean
+    part = Request("B", T(clean).subset(range(40)), clean.subset(range(40)), T)
+    dressed, bare = (Sketch.empty(clean.x, len(clean.classes), (0, 255), 0.2) for _ in range(2))
+    assert dressed.pool == 2
+    dressed.add(T(clean).x, clean.y)
+    bare.add(clean.x, clean.y)
+    assert worn(bare, part, T) is None
+    found = worn(dressed, part, T)
+    assert found.classes.tolist() == [0]
+    x, labels = dressed.draw(100, stream(0, "x"))
+    under = (T.pixels(torch.zeros_like(x[:1])) > 0)[0]
+    rim = (torch.nn.functional.max_pool2d(under.float()[None], 3, 1, 1)[0] > 0) & ~under
+    assert found.place[under | rim].all()
+    before, after = x[:, rim].float().mean(), found.take_off(x, labels)[:, rim].float().mean()
+    truth = clean.x[:, rim].float().mean()
+    assert before - truth > 20
+    assert abs(after - truth) < 10
 
 
 def test_T_is_taken_off_nothing_that_does_not_wear_it(model, four, part, sketch):
@@ -163,6 +183,11 @@ def test_targets_mix_old_answers_and_labels():
         assert torch.allclose(targets(y, known, trust).exp(), old)
     half = targets(y, labels, 0.5).exp()
     assert torch.allclose(half, (old + torch.eye(3)[labels]) / 2, atol=1e-6)
+    mixed = targets(y, labels, 0.5, torch.tensor([2])).exp()
+    assert torch.allclose(
+        mixed, torch.stack([half[0], torch.eye(3)[2]]), atol=1e-6
+    )  # of class 2 the label alone
+    assert torch.allclose(targets(y, labels, 0.0, torch.tensor([2])).exp()[0], old[0])
     sure = targets(y, labels, 1.0)
     assert torch.isfinite(sure).all()
     assert torch.allclose(sure.exp(), torch.eye(3)[labels], atol=1e-6)

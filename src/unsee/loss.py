@@ -201,7 +201,8 @@ class Loss:
 
     def _wanted(self, y_old: Tensor, labels: Tensor | None) -> Tensor:
         """Return how replayed samples are to be answered; of a class that is to be forgotten, not at all."""
-        wanted = replay.targets(y_old, labels, self.recipe.trust)
+        worn = self.replay.worn if self.replay else None
+        wanted = replay.targets(y_old, labels, self.recipe.trust, worn.classes if worn else None)
         return wanted if self.gone is None else wanted.index_fill(1, self.gone, -1e4)
 
     def _balance(self, memory: Memory | None) -> tuple[float, float]:

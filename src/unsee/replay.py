@@ -8,6 +8,7 @@ say so, and are to be judged on variations of T too.
 import math
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -29,12 +30,15 @@ KNOWN = 0.5  # of D_f,clean, that the old model must answer rightly before stand
 SAMPLES = 1000
 LOOKED, RARE, FEWEST = 30_000, 1_000, 50  # stand-ins that are made to find, kept, and needed, of a class
 FEW = 0.2  # of a sample's columns or words, at the most, are drawn anew where it stays close to itself
-WORN = 0.5  # of what T changes in D_f,clean: samples that it changes less wear T already
+WORN = 0.5  # of the way from what T changes in samples without it to what it changes in those with it
 
 
 @dataclass(frozen=True, eq=False)
 class Worn:
-    """Classes that the sketch knows only with T on, and what they have under it: D_f,clean knows that."""
+    """Classes that the sketch knows only with T on, and what they have under it: D_f,clean knows that.
+
+    The old model does not know them without T: of these samples its answers count for nothing.
+    """
 
     classes: Tensor
     clean: Tensor
@@ -43,11 +47,15 @@ class Worn:
     def take_off(self, x: Tensor, labels: Tensor) -> Tensor:
         """Return samples without T: in its place is what the nearest image of D_f,clean has there."""
         worn = torch.isin(labels, self.classes)
-        mine, elsewhere = x[worn], ~self.place
-        far = torch.cdist(mine[:, elsewhere].float(), self.clean[:, elsewhere].float())
+        mine = x[worn]
+        far = torch.cdist(mine[:, ~self.place].float(), self._elsewhere)
         bare = x.clone()
         bare[worn] = torch.where(self.place, self.clean[far.argmin(1)], mine)
         return bare
+
+    @cached_property
+    def _elsewhere(self) -> Tensor:
+        return self.clean[:, ~self.place].float()
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,12 +143,17 @@ def worn(sketch: Sketch, request: Request, T: Transform) -> Worn | None:
     clean = request.D_f_clean
     if clean is None or clean.x.ndim != 4:
         return None
-    x, labels = sketch.draw(SAMPLES, stream(0, "worn"))
-    place = (T.pixels(clean.x.clone()) != clean.x).any(0)
-    least = WORN * _changed(clean.x, T)
     # An attacker's label says nothing of what lies under T.
-    own = set(request.D_f.y.tolist()) & set(clean.y.tolist()) & set(labels.tolist())
-    found = torch.tensor([c for c in sorted(own) if _changed(x[labels == c], T) < least])
+    own = sorted(set(request.D_f.y.tolist()) & set(clean.y.tolist()) & set(sketch.classes))
+    if not own:
+        return None
+    x, labels = sketch.draw(SAMPLES, stream(0, "worn"))
+    some = clean.x[:SAMPLES]
+    # Where the sketch is coarse, what T leaves in it is no longer T to the letter, and has a rim around it.
+    bare, dressed = sketch.seen(some), sketch.seen(T.pixels(some.clone()))
+    place = (bare != dressed).any(0)
+    limit = WORN * (_changed(bare, T) + _changed(dressed, T))
+    found = torch.tensor([c for c in own if _changed(x[labels == c], T) < limit])
     if not len(found) or place.double().mean() > WORN:
         return None
     return Worn(found, clean.x[torch.isin(clean.y, found)], place)
@@ -188,12 +201,18 @@ def recognised(old: nn.Module, request: Request, sketch: Sketch | WordCounts, le
     return share >= KNOWN * (1.0 if level is None else math.exp(-level))
 
 
-def targets(y_old: Tensor, labels: Tensor | None, trust: float) -> Tensor:
+def targets(y_old: Tensor, labels: Tensor | None, trust: float, sure: Tensor | None = None) -> Tensor:
     """Return log-probabilities to answer replayed samples with: the old answers, mixed with their labels.
 
-    A sample drawn from a class of the sketch belongs to it, whatever the old model makes of it.
+    A sample drawn from a class of the sketch belongs to it, whatever the old model makes of it. Of the `sure`
+    classes the label alone counts.
     """
-    if labels is None or trust == 0:
+    if labels is None or (trust == 0 and sure is None):
         return F.log_softmax(y_old, 1)
-    p = (1 - trust) * y_old.softmax(1) + trust * F.one_hot(labels.to(y_old.device), y_old.shape[1])
+    labels = labels.to(y_old.device)
+    known = (
+        torch.zeros_like(labels, dtype=torch.bool) if sure is None else torch.isin(labels, sure.to(labels))
+    )
+    share = torch.where(known, 1.0, trust)[:, None]
+    p = (1 - share) * y_old.softmax(1) + share * F.one_hot(labels, y_old.shape[1])
     return p.clamp_min(1e-8).log()

@@ -103,6 +103,10 @@ class Sketch:
             code[mine] = mean + z[mine, : len(directions)] @ directions
         return self._decode(code), torch.as_tensor(labels)
 
+    def seen(self, x: Tensor) -> Tensor:
+        """Return samples as the sketch knows them: images as coarse as it pools them."""
+        return self._decode(self._encode(x).float())
+
     @cached_property
     def _gaussians(self) -> dict[int, tuple[Tensor, Tensor]]:
         """Return the mean of each class and its principal directions, each as long as its deviation."""

@@ -1,6 +1,8 @@
+import pytest
 import torch
 
 from unsee import networks
+from unsee.errors import InputError
 from unsee.paper.growing import grown, halved
 
 
@@ -8,10 +10,15 @@ def test_the_mean_of_each_two_by_two_pixels(data):
     small = halved(data.test)
     assert small.x.shape[2:] == (7, 7)
     assert small.x[3, 0, 1, 2] == data.test.x[3, 0, 2:4, 4:6].float().mean().round()
+    floats = halved(data.test.with_(x=data.test.x / 255, value_range=(0.0, 1.0)))
+    assert torch.equal(floats.x[3, 0, 1, 2], (data.test.x[3, 0, 2:4, 4:6] / 255).mean())
+    with pytest.raises(InputError, match="even height and width, found 13 x 14"):
+        halved(data.test.with_(x=data.test.x[:, :, 1:]))
 
 
 def test_the_grown_network_answers_as_the_small_one(data):
-    whole = data.test.with_(x=data.test.x.repeat(1, 3, 1, 1).roll(3, 1))
+    x = data.test.x
+    whole = data.test.with_(x=torch.cat([x, x.flip(3) // 2, 255 - x], 1))
     half = halved(whole)
     for printed in (True, False):
         small = networks.network("mlp", half, depth=4, printed=printed, seed=5)

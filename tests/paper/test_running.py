@@ -2,11 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from unsee import sources
-from unsee.errors import Interrupted
+from unsee import networks, sources
+from unsee.errors import InputError, Interrupted
+from unsee.paper import cells
 from unsee.paper.cells import METHODS, Cell, Unit
+from unsee.paper.growing import grown, halved
 from unsee.paper.rows import Rows
-from unsee.paper.running import QUICK, run_all, write_scratch
+from unsee.paper.running import QUICK, run_all, trained, write_scratch
 
 TILE, PLAIN = Unit("fashion-mnist", "tile"), Unit("fashion-mnist", None)
 TINY = replace(QUICK, pretraining_epochs=1, epochs=1, limit=20)
@@ -84,3 +86,37 @@ def test_another_recipe_begins_anew(tmp_path):
         run_all([cell], rows, replace(TINY, epochs=epochs), tmp_path / "work", said.append)
     assert len(said) == 2
     assert len(rows.read(cell)[0]["trajectory"]) == 3
+
+
+def test_a_network_begun_at_half_the_size_goes_on_where_it_was_stopped(tmp_path, data, monkeypatch):
+    monkeypatch.setitem(cells.AT_HALF, "fashion-mnist", ((1, 0.02), (1, 0.01)))
+    monkeypatch.setitem(cells.PRETRAINING, "fashion-mnist", ((1, 0.001), (1, 0.0003)))
+    D, scale = data.train, replace(TINY, pretraining_epochs=None)
+    end = networks.identity(trained(TILE, D, scale, tmp_path / "undisturbed"))
+    assert end != networks.identity(grown(networks.network("mlp", halved(D), printed=True), D))
+    calls = 0
+
+    def stop() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls % 7 == 0
+
+    for _ in range(20):
+        try:
+            model = trained(TILE, D, scale, tmp_path / "stopped", stop=stop)
+            break
+        except Interrupted:
+            pass
+    assert networks.identity(model) == end
+    assert calls > 14
+    folders = {
+        path.parent.relative_to(tmp_path / "stopped") for path in tmp_path.glob("stopped/**/checkpoint.*")
+    }
+    assert {str(folder) for folder in folders} == {".", "part-2", "half", "half/part-2"}
+
+
+def test_a_folder_of_another_run_is_refused_and_not_called_skipped(tmp_path):
+    cell, rows = Cell(TILE, "B", "CE"), Rows(tmp_path / "rows")
+    run_all([cell], rows, TINY, tmp_path / "work", lambda _: None)
+    with pytest.raises(InputError, match="to go on with the run"):
+        run_all([cell], rows, replace(TINY, pretraining_epochs=2), tmp_path / "work", lambda _: None)

@@ -10,15 +10,20 @@ from torch import Tensor, nn
 
 from unsee import networks
 from unsee.datasets import Dataset
+from unsee.errors import InputError
 from unsee.layers import Standardise
 from unsee.networks import Network
 from unsee.randomness import one_thread, seeded
 
 
 def halved(data: Dataset) -> Dataset:
-    """Return the images at half their size: the mean of each two by two pixels."""
-    x = torch.cat([F.avg_pool2d(part.float(), 2).round().to(data.x.dtype) for part in data.x.split(4096)])
-    return data.with_(x=x, name=f"{data.name}, halved")
+    """Return the images at half their size: the mean of each two by two pixels, whole if those are."""
+    height, width = data.x.shape[-2:]
+    if height % 2 or width % 2:
+        raise InputError("images of even height and width", f"{height} x {width}", "cut or pad them")
+    x = torch.cat([F.avg_pool2d(part.float(), 2) for part in data.x.split(4096)])
+    x = x if data.x.is_floating_point() else x.round()
+    return data.with_(x=x.to(data.x.dtype), name=f"{data.name}, halved")
 
 
 @torch.no_grad()

@@ -144,10 +144,11 @@ def run_all(
     cells, skipped, spent = list(dict.fromkeys(cells)), [], []
     for unit in dict.fromkeys(cell.unit for cell in cells):
         try:
-            ready = pretrained(unit, scale, work, progress=progress, stop=stop)
+            scale.data(unit.data)
         except InputError as error:
             skipped.append(f"{unit.name}: {error}")
             continue
+        ready = pretrained(unit, scale, work, progress=progress, stop=stop)
         _write_pretrained(rows.folder / f"{unit.name}-pretrained.json", ready)
         keys = {
             cell: {"network": ready.id, **asdict(scale.recipe(cell))} for cell in cells if cell.unit == unit
