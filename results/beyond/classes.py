@@ -36,7 +36,8 @@ def run(data: str, seeds: int) -> None:
     whole = beyond.sketched(ready)
     memories = {"sketch": whole, "Fisher": replace(whole, sketch=None), "no memory": None}
     place = HERE / "classes"
-    beyond.once(place / f"{data}, pretrained.json", lambda: judged(ready.model, ready.four))
+    network = ready.id if data == "cifar-10" else None  # the others' are from before
+    beyond.once(place / f"{data}, pretrained.json", lambda: judged(ready.model, ready.four), network)
 
     def forgotten(way: str, seed: int) -> dict:
         with warnings.catch_warnings(record=True) as said:
@@ -48,7 +49,7 @@ def run(data: str, seeds: int) -> None:
     for seed in range(seeds):
         for way in memories:
             name = f"{data}, ours, {way}, {seed}.json"
-            beyond.once(place / name, lambda w=way, s=seed: forgotten(w, s))
+            beyond.once(place / name, lambda w=way, s=seed: forgotten(w, s), network)
 
 
 def rows_of(data: str, way: str) -> list[dict]:
