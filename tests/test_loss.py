@@ -251,6 +251,17 @@ def test_nor_is_it_where_a_sketch_still_holds_the_class(exact, four):
 # ---- through forget() ---------------------------------------------------------------------------
 
 
+def test_of_a_class_that_T_was_taken_off_the_label_alone_is_wanted(exact, four, recalling):
+    request, recipe = four.request("B"), replace(SHORT, trust=0.0)
+    loss = loss_of(exact, request, recipe, recalling)
+    loss.replay = replay_of(loss.old, request, recalling.sketch, T=four.T)
+    assert loss.replay.worn.classes.tolist() == [0]
+    y_old, labels = torch.randn(6, 10, dtype=torch.float64), torch.tensor([0, 3, 0, 5, 1, 0])
+    wanted = loss._wanted(y_old, labels).exp()
+    assert torch.allclose(wanted[labels == 0], F.one_hot(torch.tensor([0] * 3), 10).double(), atol=1e-6)
+    assert torch.allclose(wanted[labels != 0], y_old.softmax(1)[labels != 0])
+
+
 def test_all_terms_are_in_the_trajectory(model, four, recalling):
     result = forget(model, four.request("B"), recalling, replace(OURS, epochs=2, floor=0.9))
     assert result.recipe.name == "unsee"
