@@ -33,7 +33,7 @@ LAYERS = [
     *("report.examples", "report.facts", "report.run", "report.tables", "report.verdict"),
     *("report.charts", "report.page"),
     *("origin", "runs", "demo"),
-    *("paper.cells", "paper.reported", "paper.rows", "paper.running"),
+    *("paper.cells", "paper.reported", "paper.rows", "paper.growing", "paper.running"),
     *("paper.claims", "paper.drawing", "paper.page", "paper.experiments"),
     *(
         "cases.notation",
