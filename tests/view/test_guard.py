@@ -262,11 +262,11 @@ def test_200_slow_sockets_and_it_still_answers_within_a_second(served, impatient
             assert served.ask("/").status == 200
             times.append(time.monotonic() - start)
         assert max(times) < 1.0, times
-        # And nobody is waited for without end.
+        # And nobody is waited for without end; while the models are opened, some are told to come again.
         for connection in slow:
             connection.settimeout(10)
             answer = b"".join(iter(lambda c=connection: received(c), b""))
-            assert status(answer) in (0, 422)
+            assert status(answer) in (0, 422, 503)
     finally:
         for connection in slow:
             connection.close()
