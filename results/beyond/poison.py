@@ -5,7 +5,8 @@ From the repository's root, after `unsee data fetch cifar-10`:
 
     python results/beyond/poison.py [--T patch blend] [--share 0.05 0.01] [--seeds 3]
 
-Goes on where it was stopped: rows lie in results/beyond/poison, networks in runs/beyond.
+Goes on where it was stopped: rows lie in results/beyond/poison, networks in runs/beyond. Rows of another
+network than is there now are made anew.
 """
 
 import argparse
@@ -18,8 +19,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import run as beyond
 import torch
 import torch.nn.functional as F
+from matplotlib.figure import Figure
 from torch import nn
 
 from unsee import FourDatasets, evaluate, forget, networks, remember, sources, store
@@ -28,10 +31,14 @@ from unsee.datasets import Dataset, concatenate
 from unsee.formulation import Request
 from unsee.memory import Memory
 from unsee.randomness import seeded, stream
+from unsee.report import figures
 from unsee.transforms import Transform, blend, patch
 
 HERE, WORK = Path("results/beyond/poison"), Path("runs/beyond")
 LABEL = 0
+# Of the first network, more shares of the poison, for the curve.
+CURVE, MORE = "patch-0.05", (125, 750)
+WAYS = ("sketch", "Fisher", "no memory")
 
 
 def trigger(name: str) -> Transform:
@@ -122,13 +129,9 @@ def known(four: FourDatasets, n: int) -> Request:
     return Request("B", whole.D_f.subset(range(n)), whole.D_f_clean.subset(range(n)), whole.T)
 
 
-def once(name: str, make) -> dict:
-    """Return the row of that name, made if it is not there."""
-    path = HERE / f"{name}.json"
-    if not path.exists():
-        sys.stderr.write(f"{name}\n")
-        store.write_json(path, make())
-    return store.read_json(path)
+def once(name: str, make, network: str) -> dict:
+    """Return the row of that name, made if it is not there or is another network's."""
+    return beyond.once(HERE / f"{name}.json", make, network)
 
 
 def forgotten(model: nn.Module, four: FourDatasets, n: int, memory: Memory | None, seed: int) -> dict:
@@ -138,7 +141,7 @@ def forgotten(model: nn.Module, four: FourDatasets, n: int, memory: Memory | Non
         result = forget(model, known(four, n), memory, seed=seed)
     return {
         **judged(result.model, four),
-        "epochs": len(result.trajectory) - 1,
+        "last epoch": {k: round(v, 6) for k, v in result.trajectory[-1].items()},
         "samples": result.setting["samples passed"],
         "back_to": result.back_to,
         "setting": dict(result.setting),
@@ -151,7 +154,8 @@ def run(T: str, share: float, seeds: int) -> None:
     four, case = poisoned(T, share), f"{T}-{share}"
     folder = WORK / f"poison-{case}"
     model = pretrained(four.pretraining, folder / "model.safetensors")
-    once(f"{case}, pretrained", lambda: judged(model, four))
+    network = networks.identity(model)
+    once(f"{case}, pretrained", lambda: judged(model, four), network)
     path = folder / "sketch.safetensors"
     if not path.exists():
         remember(model, four.pretraining, sketch=32).save(path)
@@ -159,12 +163,10 @@ def run(T: str, share: float, seeds: int) -> None:
     ways = {"no memory": None, "Fisher": replace(whole, sketch=None), "sketch": whole}
     total = len(four.train.D_f)
     for seed in range(seeds):
-        for n in (total, total // 10, 50):
-            for way, memory in ways.items():
-                once(
-                    f"{case}, {way}, {n} known, {seed}",
-                    lambda n=n, m=memory, s=seed: forgotten(model, four, n, m, s),
-                )
+        for n in dict.fromkeys((total, total // 10, 50, *(MORE if case == CURVE else ()))):
+            for way in WAYS:
+                make = lambda n=n, m=ways[way], s=seed: forgotten(model, four, n, m, s)  # noqa: E731
+                once(f"{case}, {way}, {n} known, {seed}", make, network)
 
 
 def retrained(T: str | None) -> None:
@@ -178,30 +180,61 @@ def retrained(T: str | None) -> None:
     name = f"retrained{f' with {T}' if T else ''}"
     model = pretrained(whole, WORK / f"poison-{name.replace(' ', '-')}" / "model.safetensors")
     for shown in [T] if T else ["patch", "blend"]:
-        once(f"{shown}, {name}", lambda t=shown: judged(model, poisoned(t, 0.05)))
+        again = lambda t=shown: judged(model, poisoned(t, 0.05))  # noqa: E731
+        once(f"{shown}, {name}", again, networks.identity(model))
 
 
 def page() -> None:
-    """Write the table of all rows."""
-    columns = ("D_r", "D_f_clean", "D_r_extra", "misled", "samples")
-    lines = [
-        "| network | way | known | " + " | ".join(columns) + " | runs |",
-        "|---" * (len(columns) + 4) + "|",
-    ]
-    groups: dict[tuple[str, ...], list[dict]] = {}
+    """Write poison.md and poison.png from the rows."""
+    groups: dict[str, dict[tuple[str, int], list[dict]]] = {}
     for path in sorted(HERE.glob("*.json")):
         case, way, *rest = path.stem.split(", ")
-        groups.setdefault((case, way, rest[0].split()[0] if rest else ""), []).append(store.read_json(path))
-    for key, rows in sorted(
-        groups.items(), key=lambda g: (g[0][0], g[0][1] != "pretrained", -int(g[0][2] or 0))
-    ):
-        cells = [
-            f"{statistics.mean(r[c] for r in rows):,.{0 if c == 'samples' else 3}f}" if c in rows[0] else ""
-            for c in columns
-        ]
-        lines.append(f"| {' | '.join((*key, *cells))} | {len(rows)} |")
-    text = ["# Dirty-label poison on CIFAR-10", "", __doc__.strip(), "", *lines, ""]
+        known = int(rest[0].split()[0]) if rest else 0
+        groups.setdefault(case, {}).setdefault((way, known), []).append(store.read_json(path))
+    text = ["# Dirty-label poison on CIFAR-10", "", __doc__.strip(), ""]
+    text += ["*misled*: images with T that are taken for the attacker's class, of all of other classes.", ""]
+    for case, rows in groups.items():
+        text += [f"## {case}", "", *table(rows), ""]
+    if len(groups.get(CURVE, ())) > 1:
+        figures.save(curve(groups[CURVE]), HERE.parent / "poison.png")
+        text += ["## By how much of the poison is known", ""]
+        text += [f"![Accuracy by how many samples of the poison are known, {CURVE}](poison.png)", ""]
+    text += ["± is the deviation over forgetting seeds.", ""]
+    text += beyond.floors(HERE.glob("*known*.json"))
     store.write_bytes(HERE.parent / "poison.md", "\n".join(text).encode())
+
+
+def table(groups: dict[tuple[str, int], list[dict]]) -> list[str]:
+    """Return one network's table: how much of D_r was lost, how far D_r,extra lies below it, in points."""
+    columns = ("D_r", "D_f_clean", "D_r_extra", "misled")
+    text = ["| known | way | " + " | ".join(columns) + " | D_r lost | D_r_extra below | samples | runs |"]
+    text += ["|---" * (len(columns) + 6) + "|"]
+    before = groups.get(("pretrained", 0), [{"D_r": math.nan}])[0]["D_r"]
+    for (way, known), rows in sorted(groups.items(), key=lambda g: (bool(g[0][1]), -g[0][1], g[0][0])):
+        cells = [f"{known:,}" if known else "", way, *(beyond.told([r[c] for r in rows]) for c in columns)]
+        lost = statistics.mean(before - row["D_r"] for row in rows)
+        below = statistics.mean(row["D_r"] - row["D_r_extra"] for row in rows)
+        cells += [f"{100 * lost:.1f}" if known else "", f"{100 * below:.1f}" if known else ""]
+        cells += [f"{statistics.mean(r['samples'] for r in rows):,.0f}" if known else "", f"{len(rows)}"]
+        text.append(f"| {' | '.join(cells)} |")
+    return text
+
+
+def curve(groups: dict[tuple[str, int], list[dict]]) -> Figure:
+    """Draw D_r and D_r,extra by the samples of the poison that are known, a panel for each way."""
+    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    for axes, way in zip(figure.subplots(1, len(WAYS), sharey=True), WAYS, strict=True):
+        mine = sorted((known, rows) for (name, known), rows in groups.items() if name == way)
+        for name in ("D_r", "D_r_extra"):
+            means = [(known, statistics.mean(row[name] for row in rows)) for known, rows in mine]
+            if means:
+                axes.plot(*zip(*means, strict=True), "o-", color=figures.COLORS[name], label=name)
+        axes.axhline(groups["pretrained", 0][0]["D_r"], color="black", lw=0.8, ls=":", label="D_r before")
+        axes.set(xscale="log", title=way, xlabel="samples of the poison known")
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel("accuracy (test)")
+    figure.axes[0].legend(frameon=False)
+    return figure
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import argparse
 import statistics
 import sys
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -209,26 +210,19 @@ def told(values: list[float]) -> str:
     return f"{statistics.mean(values):.3f}{spread}"
 
 
-def floors() -> list[str]:
-    """Return a table of all our runs: what the floor was taken of, where it lay, where the run ended."""
+def floors(paths: Iterable[Path]) -> list[str]:
+    """Return a table of these runs: what the floor was taken of, where it lay, where the run ended."""
     text = [
         "## Floors",
         "",
         "| run | of | floor | at the end | gone back to epoch |",
         "|---|---|---|---|---|",
     ]
-    for path in sorted((HERE / "rows").glob("*, ours, *.json")):
+    for path in sorted(paths):
         row = store.read_json(path)
-        floor, back = row["setting"]["floor"], row["back_to"]
-        end = row["last epoch"]["utility"]
-        cells = [
-            path.stem,
-            floor["of"],
-            f"{floor['least']:.3f}",
-            f"{end:.3f}",
-            "" if back is None else f"{back}",
-        ]
-        text.append("| " + " | ".join(cells) + " |")
+        floor, end = row["setting"]["floor"], row["last epoch"]["utility"]
+        back = "" if row["back_to"] is None else row["back_to"]
+        text.append(f"| {path.stem} | {floor['of']} | {floor['least']:.3f} | {end:.3f} | {back} |")
     return [*text, ""]
 
 
@@ -255,7 +249,7 @@ def page() -> None:
     text += ["![Accuracy on the four sets by way](picture.png)", ""]
     text += ["Dotted: D_r before, less two points. ± is the deviation over forgetting seeds.", ""]
     said = "without the last touch, `balance = prior` in place of `adjusted` (`unsee.balance`)."
-    text += [f"*{ABLATION}*: {said}", "", *floors()]
+    text += [f"*{ABLATION}*: {said}", "", *floors((HERE / "rows").glob("*, ours, *.json"))]
     store.write_bytes(HERE / "README.md", ("\n".join(text) + "\n").encode())
 
 
