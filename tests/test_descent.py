@@ -5,9 +5,11 @@ import torch
 from torch import nn
 
 from unsee import descent
+from unsee import plan as plan_module
 from unsee.checkpoint import Checkpoints
-from unsee.descent import Plan, Watch, descend
-from unsee.errors import Diverged, InputError, Interrupted
+from unsee.descent import Watch, descend
+from unsee.errors import Diverged, Interrupted
+from unsee.plan import Plan
 from unsee.updating import Remembering, Update
 
 
@@ -95,14 +97,6 @@ def test_a_weight_in_another_order_resumes_to_the_same_bits(tmp_path):
     resumed = conv()
     descend(resumed, uneven(resumed), plan, checkpoints=run)
     assert torch.equal(resumed.weight, whole.weight)
-
-
-@pytest.mark.parametrize(
-    "words", [{"lr": 0}, {"lr": -1}, {"momentum": 1}, {"epochs": 0}, {"n": 0}, {"batch_size": 0}]
-)
-def test_plans_that_cannot_be(words):
-    with pytest.raises(InputError):
-        Plan(**{"lr": 0.1, "momentum": 0.9, "epochs": 1, "n": 1, "batch_size": 1} | words)
 
 
 def test_figures_of_any_number_type_become_floats():
@@ -305,8 +299,9 @@ def test_without_a_floor_a_utility_is_only_written_down():
 @pytest.mark.parametrize(
     "figures", [[0.9, 0.85, 0.75, 0.74, 0.79], [0.9, 0.85, 0.6, 0.0, 0.0], [0.9, 0.7, 0.7, 0.85, 0.9]]
 )
-def test_stopped_anywhere_it_ends_in_the_same_bits_and_goes_back_alike(tmp_path, figures, settle):
-    plan = Plan(0.02, 0.9, 4, 6, 2, settle)
+@pytest.mark.parametrize("average", [False, True])
+def test_stopped_anywhere_it_ends_in_the_same_bits_and_goes_back_alike(tmp_path, figures, settle, average):
+    plan = Plan(0.02, 0.9, 4, 6, 2, settle, average)
     first = line()
     states = [first.weight.detach().clone()]
     descend(first, parabola(first), plan, watch=Watch(lambda m: states.append(m.weight.clone()) or {}))
@@ -352,6 +347,37 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint_with_its_good_state(tmp_p
     assert done.back_to == 1
     assert torch.equal(again.weight, after_epochs(1))
     assert [row["utility"] for row in done.rows] == [0.9, 0.85, 0.75, 0.76, 0.77]
+
+
+# ---- the mean over the way ----------------------------------------------------------------------
+
+
+def test_what_is_looked_at_and_what_it_ends_with_is_the_mean_and_the_way_itself_goes_on():
+    plan = Plan(lr=0.02, momentum=0.9, epochs=3, n=6, batch_size=2, average=True)
+    way, seen, model = [], [], line()
+
+    def noted(step):
+        way.append(model.weight.detach().clone())
+        return parabola(model)(step)
+
+    watch = Watch(evaluator=lambda m: seen.append(m.weight.detach().clone()) or {})
+    descend(model, noted, plan, watch=watch)
+    steps = [after_steps(step) for step in range(1, plan.steps + 1)]
+    assert torch.equal(torch.stack(way[1:]), torch.stack(steps[:-1]))
+    mean = steps[0].double()
+    for step, theta in enumerate(steps, 1):
+        mean += 4 / (step + 3) * (theta.double() - mean)
+        if step % 3 == 0:
+            assert torch.allclose(seen[step // 3].double(), mean, atol=1e-6)
+    assert torch.equal(model.weight, seen[-1])
+    assert not torch.allclose(model.weight, steps[-1])
+
+
+def after_steps(steps):
+    """Return theta after so many steps without a mean."""
+    model = line()
+    descend(model, parabola(model), Plan(lr=0.02, momentum=0.9, epochs=1, n=steps, batch_size=1))
+    return model.weight.detach().clone()
 
 
 # ---- the last touch -----------------------------------------------------------------------------
@@ -400,7 +426,7 @@ def test_a_run_that_has_ended_stays_so_whatever_would_end_it_today(tmp_path, mon
 
     done = descend(model, gradients, plan, **words)
     assert len(done.rows) == 5
-    monkeypatch.setattr(descent, "WIND_DOWN", 4)
+    monkeypatch.setattr(plan_module, "WIND_DOWN", 4)
     assert descend(line(), None, plan, checkpoints=Checkpoints(tmp_path, {"seed": 0})) == done
 
 

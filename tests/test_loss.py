@@ -16,13 +16,13 @@ import reference
 from unsee import networks, terms
 from unsee.answers import reading
 from unsee.datasets import Dataset
-from unsee.descent import Plan
 from unsee.errors import InputError, UnseeWarning
 from unsee.evaluation import evaluator
 from unsee.forgetting import forget
 from unsee.formulation import Request
 from unsee.loss import Loss
 from unsee.memory import Memory, remember
+from unsee.plan import Plan
 from unsee.randomness import cycle, stream
 from unsee.recipe import FORGETTING, RECIPES, Recipe
 from unsee.replay import replay_of

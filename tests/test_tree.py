@@ -26,7 +26,7 @@ LAYERS = [
     *("transforms", "columns", "phrases", "parsing", "filling", "formulation", "twins"),
     *("rules", "tiers", "fisher", "sketch", "wordcounts", "memory"),
     *("terms", "recipe", "standins", "replay"),
-    *("updating", "descent", "training", "loss", "balance", "floor", "lineage", "forgetting"),
+    *("plan", "updating", "descent", "training", "loss", "balance", "floor", "lineage", "forgetting"),
     *("scores", "evaluation"),
     *("study", "tuning"),
     *("report.figures", "report.words", "report.rates", "report.saliency", "report.variations"),

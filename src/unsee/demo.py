@@ -10,13 +10,13 @@ from rich.console import Console
 from torch import nn
 
 from unsee import networks, sources, store, transforms
-from unsee.descent import Row
 from unsee.errors import UnseeError
 from unsee.evaluation import evaluate, evaluator
 from unsee.forgetting import forget
 from unsee.formulation import TABLE_1, FourDatasets
 from unsee.memory import Memory, remember_at
 from unsee.origin import Origin
+from unsee.plan import Row
 from unsee.report import figures
 from unsee.runs import report_run, write_run
 from unsee.scores import Scores

@@ -1,94 +1,23 @@
 """Gradient descent that can die at any step: what training and forgetting have in common."""
 
 import copy
-import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from unsee.checkpoint import Checkpoints, State
-from unsee.errors import Diverged, InputError, Interrupted
+from unsee.errors import Diverged, Interrupted
+from unsee.plan import Plan, Row
 from unsee.progress import bar
 from unsee.store import under
-from unsee.updating import Remembering, Update
+from unsee.updating import Mean, Remembering, Update
 
-Row = dict[str, Any]
 Touch = Callable[[], Mapping[str, float]]
-WARM_UP, WIND_DOWN = 10, 2  # steps, epochs
 COLLAPSE, PATIENCE = 0.1, 3  # so far below the floor, for so many epochs, there is no way back up
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How far to go: SGD with momentum for some epochs over n samples; the last batch may be smaller.
-
-    >>> plan = Plan(lr=0.1, momentum=0.9, epochs=2, n=10, batch_size=4)
-    >>> plan.steps, [plan.span(step) for step in range(plan.steps)]
-    (6, [(0, 4), (4, 4), (8, 2), (10, 4), (14, 4), (18, 2)])
-    """
-
-    lr: float
-    momentum: float
-    epochs: int
-    n: int
-    batch_size: int
-    settle: float | None = None
-    """Where given, `epochs` is the most: as soon as an epoch lowers the loss L by less than this share,
-    two more follow, in which lr falls to 0, as in the last two of all. The first ten steps warm up."""
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "n", "batch_size"):
-            if getattr(self, name) < 1:
-                raise InputError(f"at least 1 as {name}", f"{getattr(self, name)}", "give more")
-        if not (math.isfinite(self.lr) and self.lr > 0 and 0 <= self.momentum < 1):
-            found = f"{self.lr:g} and {self.momentum:g}"
-            raise InputError("a learning rate above 0 and a momentum from 0 to below 1", found, "change them")
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches in one pass over the n samples."""
-        return math.ceil(self.n / self.batch_size)
-
-    @property
-    def steps(self) -> int:
-        """All steps together."""
-        return self.epochs * self.steps_per_epoch
-
-    def end(self, rows: Sequence[Row]) -> int:
-        """Return the last step, as far as it is known from the rows of the epochs so far.
-
-        >>> plan = Plan(lr=0.1, momentum=0.9, epochs=9, n=10, batch_size=5, settle=0.1)
-        >>> plan.end([{"epoch": 0}, {"epoch": 1, "L": 4.0}, {"epoch": 2, "L": 2.0}]) // plan.steps_per_epoch
-        9
-        >>> plan.end([{"epoch": 1, "L": 2.0}, {"epoch": 2, "L": 1.9}]) // plan.steps_per_epoch
-        4
-        """
-        epochs = self.epochs
-        if self.settle is not None:
-            losses = [(row["epoch"], row["L"]) for row in rows if "L" in row]
-            for (_, before), (epoch, now) in itertools.pairwise(losses):
-                if before - now < self.settle * abs(before):
-                    epochs = min(epochs, epoch + WIND_DOWN)
-                    break
-        return epochs * self.steps_per_epoch
-
-    def lr_at(self, step: int, end: int) -> float:
-        """Return the learning rate of a step: lr, or, where it is to settle, up to it and down to 0."""
-        if self.settle is None:
-            return self.lr
-        left = (end - step) / self.steps_per_epoch
-        return self.lr * min(1.0, (step + 1) / WARM_UP, left / WIND_DOWN)
-
-    def span(self, step: int) -> tuple[int, int]:
-        """Return how many samples were used before this step, and how many it uses."""
-        epoch, batch = divmod(step, self.steps_per_epoch)
-        before = batch * self.batch_size
-        return epoch * self.n + before, min(self.batch_size, self.n - before)
 
 
 @dataclass(frozen=True)
@@ -166,6 +95,7 @@ class _Run:
     ) -> None:
         self.model, self.update, self.plan = model, update, plan
         self.watch, self.last_touch = watch, last_touch
+        self.mean = Mean(update.theta) if plan.average else None
         self.step, self.exact, self.ended = 0, True, False
         self.rows: list[Row] = []
         self.sums: dict[str, float] = {}
@@ -191,18 +121,29 @@ class _Run:
         self.first = self.first or values
         self.step += 1
         self.sums = {name: self.sums.get(name, 0.0) + value for name, value in values.items()}
-        if self.step % self.plan.steps_per_epoch == 0:
-            if not self.finite():
-                self.diverge({"theta": math.nan})
-            means = {name: total / self.plan.steps_per_epoch for name, total in self.sums.items()}
-            self.rows.append({"epoch": self.step // self.plan.steps_per_epoch, **means, **self.evaluated()})
-            self.sums = {}
-            # Losses pass many orders before one is infinite: a state on that way is finite, but not good.
-            sane = all(mean <= 10 * max(1.0, abs(self.first[name])) for name, mean in means.items())
-            if sane and self.above_floor():
-                self.keep()
-                if self.last_touch and self.step == self.end:
-                    self.touch_up(self.last_touch())
+        if self.mean:
+            self.mean.add(self.step)
+        if self.step % self.plan.steps_per_epoch:
+            return
+        if self.mean:
+            self.mean.swap()
+        self.close_epoch()
+        if self.mean and self.step < self.end:
+            self.mean.swap()
+
+    def close_epoch(self) -> None:
+        """Write the epoch's row, and keep the model if it is good; touch it up if this was the last."""
+        if not self.finite():
+            self.diverge({"theta": math.nan})
+        means = {name: total / self.plan.steps_per_epoch for name, total in self.sums.items()}
+        self.rows.append({"epoch": self.step // self.plan.steps_per_epoch, **means, **self.evaluated()})
+        self.sums = {}
+        # Losses pass many orders before one is infinite: a state on that way is finite, but not good.
+        sane = all(mean <= 10 * max(1.0, abs(self.first[name])) for name, mean in means.items())
+        if sane and self.above_floor():
+            self.keep()
+            if self.last_touch and self.step == self.end:
+                self.touch_up(self.last_touch())
 
     def touch_up(self, figures: Mapping[str, float]) -> None:
         """Take the last row anew, of the model as the last touch left it; undo it if it costs too much."""
@@ -275,6 +216,10 @@ class _Run:
         for name, v in zip(self.names(), self.update.v, strict=True):
             if v is not None:
                 tensors[f"momentum/{name}"] = v
+        if self.mean:
+            tensors |= {
+                f"mean/{name}": value for name, value in zip(self.names(), self.mean.bar, strict=True)
+            }
         log: Row = {"rows": self.rows, "sums": self.sums, "first": self.first}
         if self.watch.utility:  # without a floor, this state is as good as any
             tensors |= {f"good/{name}": value for name, value in self.last_good.items()}
@@ -288,6 +233,8 @@ class _Run:
             momentum = state.tensors.get(f"momentum/{name}")
             # In theta's own order in memory, which is how torch's SGD goes through both.
             self.update.v[i] = None if momentum is None else torch.empty_like(p).copy_(momentum)
+            if self.mean:
+                self.mean.bar[i].copy_(state.tensors[f"mean/{name}"])
         self.step, self.exact, self.ended = state.step, state.exact, state.last
         self.rows, self.sums = list(state.log["rows"]), dict(state.log["sums"])
         self.first = dict(state.log["first"])

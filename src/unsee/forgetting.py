@@ -15,7 +15,7 @@ from unsee import networks
 from unsee.answers import accuracy, borrowed, check_fit
 from unsee.balance import last_touch, shifts
 from unsee.checkpoint import Checkpoints
-from unsee.descent import Descent, Plan, Row, Watch, descend
+from unsee.descent import Descent, Watch, descend
 from unsee.errors import Diverged, InputError, UnseeWarning
 from unsee.floor import Floor
 from unsee.formulation import Request, Validation
@@ -23,13 +23,12 @@ from unsee.lineage import Generation
 from unsee.loss import Loss
 from unsee.memory import Memory, remember
 from unsee.networks import Truncated
+from unsee.plan import Row, plan_of
 from unsee.recipe import Recipe, ours, recipe_of
 from unsee.replay import replay_of
 from unsee.resting import give_back
 from unsee.terms import PAIRED, Term, known_by
-from unsee.twins import Twins, twins_of
-
-STEPS, SMALLEST = 20, 16
+from unsee.twins import twins_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +126,7 @@ def _loss(
     recalled = (kept.sketch, kept.level()) if kept else (None, None)
     T = twins.T if twins else request.T
     replay = replay_of(old, request, *recalled, T) if recipe.lambda_s else None
-    plan = _plan(recipe, request, twins)
+    plan = plan_of(recipe, len(twins) if twins else len(request.D_f))
     return Loss(copy.deepcopy(old), old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
 
 
@@ -190,20 +189,6 @@ def _setting(leaned_on: str, loss: Loss, floor: Floor, done: Descent) -> dict[st
         # In the descent: of D_f, of D_f,clean, and those replayed, with T and without.
         "samples passed": done.rows[-1]["epoch"] * loss.plan.n * len(loss.samples(0)[0]),
     }
-
-
-def _plan(recipe: Recipe, request: Request, twins: Twins | None) -> Plan:
-    """Return how far to go: an epoch is a pass over D_f, of STEPS steps at least.
-
-    Of a small D_f each step takes fewer samples: as many steps then cost a fraction of the samples. Their
-    gradients are noisier, by the square root of that share, and lr goes down with it.
-    """
-    n = len(twins) if twins else len(request.D_f)
-    if recipe.settle is None:
-        return Plan(recipe.lr, recipe.momentum, recipe.epochs, n, recipe.batch_size)
-    size = min(recipe.batch_size, n, max(SMALLEST, n // STEPS))
-    lr = recipe.lr * (size / recipe.batch_size) ** 0.5
-    return Plan(lr, recipe.momentum, recipe.epochs, max(n, STEPS * size), size, recipe.settle)
 
 
 def _over(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> Memory | None:

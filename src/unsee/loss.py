@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from unsee import networks, replay, terms
 from unsee.answers import answers, as_input, reading
 from unsee.datasets import Dataset
-from unsee.descent import Plan
 from unsee.errors import InputError
 from unsee.formulation import Request
 from unsee.memory import Memory
+from unsee.plan import Plan
 from unsee.randomness import cycle, stream
 from unsee.recipe import Recipe
 from unsee.replay import Replay

@@ -65,6 +65,9 @@ class Recipe:
     """The longest step, before momentum, as a share of theta_old's length; None: as the gradient makes it."""
     settle: float | None = None
     """End when an epoch lowers L by less than this share, `epochs` at the most; None: all epochs."""
+    average: bool = False
+    """Whether, where D_f is small and so are the batches, the mean of theta over the way is the new model
+    (docs/decisions/0030)."""
     floor: float | None = None
     """How much of the old model's usefulness may be lost; None: no floor, as in the paper."""
 
@@ -77,6 +80,8 @@ class Recipe:
         for name, least in (("stride", math.ulp(0.0)), ("settle", 0), ("floor", 0)):
             if getattr(self, name) is not None:
                 _number(name, getattr(self, name), least, 1)
+        if not isinstance(self.average, bool):
+            raise InputError("true or false as average", f"{self.average!r}", "change the recipe")
         _number("trust", self.trust, 0, 1 + math.ulp(1.0))
         for name in ("lambda_c", "lambda_f", "lambda_kl", "lambda_h", "lambda_s"):
             _number(name, getattr(self, name), 0, math.inf)
@@ -161,13 +166,14 @@ _OURS = Recipe(
     balance="adjusted",
     stride=1e-3,
     settle=0.03,
+    average=True,
     floor=0.02,
 )
 
 _OURS_A = replace(_OURS, name="unsee/A", forgetting="delete", lambda_c=0.0, lambda_f=1.0, lambda_h=0.0)
 # For tables and texts: their networks have thousands of weights and not millions, each holds more of what is
 # known, and must move farther (docs/decisions/0026).
-_BEYOND = {"lambda_kl": 30.0, "lr": 0.03, "stride": 0.01, "settle": 0.01}
+_BEYOND: dict[str, Any] = {"lambda_kl": 30.0, "lr": 0.03, "stride": 0.01, "settle": 0.01, "average": False}
 
 RECIPES: dict[str, Recipe] = {
     "unsee": _OURS,

@@ -14,8 +14,9 @@ from unsee import networks
 from unsee.answers import as_input
 from unsee.checkpoint import Checkpoints
 from unsee.datasets import Dataset
-from unsee.descent import Plan, Row, Watch, descend
+from unsee.descent import Watch, descend
 from unsee.errors import Diverged
+from unsee.plan import Plan, Row
 from unsee.randomness import cycle, seeded
 
 
@@ -52,7 +53,8 @@ def train(
     identity = {
         "model": networks.identity(model),
         "data": data.fingerprint,
-        "plan": {name: value for name, value in asdict(plan).items() if value is not None},
+        # Without what training does not use: runs begun before there was such a word go on.
+        "plan": {name: value for name, value in asdict(plan).items() if value not in (None, False)},
         "seed": seed,
     }
     home = next(model.parameters()).device

@@ -133,6 +133,38 @@ class Update:
         return found
 
 
+class Mean:
+    """theta_bar, the mean of theta over the way, in which each step counts more than the one before.
+
+    theta_bar <- theta_bar + 4 / (step + 3) (theta - theta_bar), step = 1, 2, ...
+
+    That is polynomial decay with eta = 3 (Shamir and Zhang 2013, arXiv 1212.1824): nobody need know the end.
+
+    >>> theta = torch.nn.Parameter(torch.zeros(1))
+    >>> mean = Mean([theta])
+    >>> for step in (1, 2, 3):
+    ...     _ = theta.data.fill_(step)
+    ...     mean.add(step)
+    >>> [round(bar.item(), 6) for bar in mean.bar]
+    [2.6]
+    """
+
+    def __init__(self, theta: Sequence[Tensor]) -> None:
+        self.theta = list(theta)
+        self.bar = [p.detach().clone() for p in self.theta]
+
+    @torch.no_grad()
+    def add(self, step: int) -> None:
+        """Let theta as it is after this step, the first being 1, count in the mean."""
+        for bar, p in zip(self.bar, self.theta, strict=True):
+            bar.lerp_(p.detach(), 4 / (step + 3))
+
+    def swap(self) -> None:
+        """Let the model be the mean, and the mean keep what the model was; and the other way about."""
+        for i, p in enumerate(self.theta):
+            p.data, self.bar[i] = self.bar[i], p.data
+
+
 def _split(whole: Block) -> Iterator[Block]:
     """Yield a parameter in blocks; whole, if it is small or something of it does not lie row by row."""
     if whole.theta.numel() <= BLOCK or not all(t.is_contiguous() for t in whole if t is not None):

@@ -20,10 +20,11 @@ from unsee.bench import subjects
 from unsee.bench.result import Limit, Result
 from unsee.bench.subjects import Subject
 from unsee.bench.timing import clock, in_turns, machine, peak, ratio
-from unsee.descent import Plan, descend
+from unsee.descent import descend
 from unsee.formulation import TABLE_1, Request
 from unsee.loss import Loss
 from unsee.memory import remember
+from unsee.plan import Plan
 from unsee.recipe import RECIPES
 from unsee.replay import replay_of
 from unsee.transforms import tile

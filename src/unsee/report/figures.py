@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from unsee.datasets import Dataset
-from unsee.descent import Row
 from unsee.formulation import SETS, Pattern
+from unsee.plan import Row
 from unsee.scores import PRINTED
 from unsee.store import write_bytes
 from unsee.transforms import Transform
