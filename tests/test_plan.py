@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from unsee.errors import InputError
-from unsee.plan import PASS, SMALLEST, STEPS, Plan, plan_of
+from unsee.plan import ENOUGH, MEAN_SMALLEST, MEAN_STEPS, SMALL, Plan, plan_of
 from unsee.recipe import RECIPES
 
 
@@ -21,7 +21,10 @@ def test_a_mean_needs_no_epochs_after_the_loss_has_stalled_and_no_smaller_steps(
     plan = Plan(lr=0.1, momentum=0.9, epochs=9, n=20, batch_size=1, settle=0.1, average=True)
     stalled = [{"epoch": 0}, {"epoch": 1, "L": 2.0}, {"epoch": 2, "L": 1.9}]
     assert plan.end(stalled[:2]) == plan.steps
-    assert plan.end(stalled) == 2 * plan.steps_per_epoch
+    assert plan.end(stalled) == ENOUGH * plan.steps_per_epoch
+    falling = [{"epoch": epoch, "L": 2.0**-epoch} for epoch in range(ENOUGH + 1)]
+    assert plan.end(falling) == plan.steps
+    assert plan.end([*falling, {"epoch": 5, "L": 1.0}]) == 5 * plan.steps_per_epoch
     rates = [plan.lr_at(step, plan.end(stalled)) for step in range(40)]
     assert rates == pytest.approx([0.01 * step for step in range(1, 11)] + [0.1] * 30)
 
@@ -31,15 +34,15 @@ def test_a_small_D_f_takes_small_batches_and_is_averaged(n):
     recipe = RECIPES["unsee"]
     plan = plan_of(recipe, n)
     assert plan.average
-    assert plan.steps_per_epoch == STEPS
-    assert min(n, SMALLEST) <= plan.batch_size <= min(n, recipe.batch_size)
-    assert plan.lr == recipe.lr * (plan.batch_size / recipe.batch_size) ** 0.25
+    assert plan.steps_per_epoch == MEAN_STEPS
+    assert min(n, MEAN_SMALLEST) <= plan.batch_size <= min(n, recipe.batch_size)
+    assert plan.lr == recipe.lr * (plan.batch_size / recipe.batch_size) ** (1 / 3)
     assert plan.settle > recipe.settle
 
 
 def test_a_large_D_f_takes_whole_passes_and_settles():
     recipe = RECIPES["unsee"]
-    n = PASS * recipe.batch_size
+    n = SMALL * recipe.batch_size
     assert plan_of(recipe, n) == Plan(recipe.lr, 0.9, recipe.epochs, n, recipe.batch_size, recipe.settle)
 
 

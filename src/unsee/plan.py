@@ -11,9 +11,10 @@ from unsee.recipe import Recipe
 
 Row = dict[str, Any]
 WARM_UP, WIND_DOWN = 10, 2  # steps, epochs
-STEPS, SMALLEST = 20, 16  # of an epoch, and the smallest batch
-PASS = 36  # steps over a D_f whose batches are small for it to be averaged
-ROUGH = 0.25  # the share of L below which epochs of small batches cannot tell a fall from chance
+STEPS, SMALLEST = 20, 16  # of an epoch and of a batch, at the least
+SMALL = 36  # batches: a D_f of fewer is small, and theta is averaged
+MEAN_STEPS, MEAN_SMALLEST, ENOUGH = 40, 8, 4  # then of an epoch, of a batch, and epochs, at the least
+ROUGH = 0.25  # a fall of L by less is no more than chance, as told by an epoch of such batches
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class Plan:
             losses = [(row["epoch"], row["L"]) for row in rows if "L" in row]
             for (_, before), (epoch, now) in itertools.pairwise(losses):
                 if before - now < self.settle * abs(before):
-                    epochs = min(epochs, epoch + (0 if self.average else WIND_DOWN))
+                    end = max(epoch, ENOUGH) if self.average else epoch + WIND_DOWN
+                    epochs = min(epochs, end)
                     break
         return epochs * self.steps_per_epoch
 
@@ -91,20 +93,28 @@ def plan_of(recipe: Recipe, n: int) -> Plan:
     """Return how far to go with n samples of D_f: an epoch is a pass over them, of STEPS steps at least.
 
     Of a small D_f each step takes fewer samples: as many steps then cost a fraction of the samples. Their
-    gradients are noisier, by the square root of that share, and lr goes down with it. Where theta is
-    averaged, less of the noise is left: the fourth root will do, and part of a pass is an epoch
-    (docs/decisions/0030).
+    gradients are noisier, by the square root of that share, and lr goes down with it.
 
     >>> from unsee.recipe import RECIPES
     >>> plans = [plan_of(RECIPES["unsee"], n) for n in (600, 6000)]
     >>> [(plan.batch_size, plan.n, plan.average) for plan in plans]
-    [(16, 320, True), (128, 6000, False)]
+    [(8, 320, True), (128, 6000, False)]
     """
     if recipe.settle is None:
         return Plan(recipe.lr, recipe.momentum, recipe.epochs, n, recipe.batch_size)
-    average = recipe.average and n < PASS * recipe.batch_size
-    size = min(recipe.batch_size, n, max(SMALLEST, n // (PASS if average else STEPS)))
-    lr = recipe.lr * (size / recipe.batch_size) ** (0.25 if average else 0.5)
-    epoch = STEPS * size if average else max(n, STEPS * size)
-    settle = max(ROUGH, recipe.settle) if average else recipe.settle
-    return Plan(lr, recipe.momentum, recipe.epochs, epoch, size, settle, average)
+    if recipe.average and n < SMALL * recipe.batch_size:
+        return _averaged(recipe, n)
+    size = min(recipe.batch_size, n, max(SMALLEST, n // STEPS))
+    lr = recipe.lr * (size / recipe.batch_size) ** (1 / 2)
+    return Plan(lr, recipe.momentum, recipe.epochs, max(n, STEPS * size), size, recipe.settle)
+
+
+def _averaged(recipe: Recipe, n: int) -> Plan:
+    """Return how far to go where theta is averaged: smaller batches still, and epochs of a part of a pass.
+
+    Less of the noise is left in the mean: lr goes down by the cube root (docs/decisions/0030).
+    """
+    assert recipe.settle is not None
+    size = min(recipe.batch_size, n, max(MEAN_SMALLEST, n // (2 * SMALL)))
+    lr, settle = recipe.lr * (size / recipe.batch_size) ** (1 / 3), max(ROUGH, recipe.settle)
+    return Plan(lr, recipe.momentum, recipe.epochs, MEAN_STEPS * size, size, settle, average=True)
