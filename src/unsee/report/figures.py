@@ -54,6 +54,7 @@ def accuracies(axes: Axes, pattern: Pattern, trajectory: Sequence[Row]) -> None:
             axes.plot(
                 *zip(*points, strict=True), style, color=COLORS[name], marker=MARKERS[name], label=label
             )
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set(xlabel="epoch of forgetting", ylabel="accuracy (test)", ylim=(-0.03, 1.03))
     axes.set_title(f"Pattern {pattern.name}: forget {pattern.forgets}", loc="left", fontsize=10)
     axes.grid(alpha=0.25)
