@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from unsee.checkpoint import Checkpoints, State
 from unsee.errors import Diverged, Interrupted
 from unsee.plan import Plan, Row
 from unsee.progress import bar
+from unsee.resting import Resting
 from unsee.store import under
 from unsee.updating import Mean, Remembering, Update
 
@@ -61,7 +63,8 @@ def descend(
     returns figures for the last row; below the floor, it is undone.
     """
     model.zero_grad()
-    run = _Run(model, Update(_trainable(model), plan.momentum, R), plan, watch, last_touch)
+    place = checkpoints.folder if checkpoints else None
+    run = _Run(model, Update(_trainable(model), plan.momentum, R), plan, watch, last_touch, place)
     with checkpoints.alone() if checkpoints else nullcontext():
         return _descend(run, gradients, checkpoints)
 
@@ -91,16 +94,22 @@ class _Run:
     """A descent under way: the step, the rows so far, the sums of the epoch that has begun."""
 
     def __init__(
-        self, model: nn.Module, update: Update, plan: Plan, watch: Watch, last_touch: Touch | None
+        self,
+        model: nn.Module,
+        update: Update,
+        plan: Plan,
+        watch: Watch,
+        last_touch: Touch | None,
+        place: Path | None,
     ) -> None:
-        self.model, self.update, self.plan = model, update, plan
+        self.model, self.update, self.plan, self.place = model, update, plan, place
         self.watch, self.last_touch = watch, last_touch
         self.mean = Mean(update.theta) if plan.average else None
         self.step, self.exact, self.ended = 0, True, False
         self.rows: list[Row] = []
         self.sums: dict[str, float] = {}
         self.first: dict[str, float] = {}
-        self.last_good: dict[str, Tensor] = {}
+        self.last_good: dict[str, Tensor] | Resting = {}
         self.good_step = 0
 
     @property
@@ -150,7 +159,7 @@ class _Run:
         before, self.rows[-1] = self.rows[-1], {**self.rows[-1], **figures, **self.evaluated()}
         if not self.above_floor():
             self.rows[-1] = before
-            self.model.load_state_dict(self.last_good)
+            self.model.load_state_dict(self.good())
 
     def checked(self, values: dict[str, float]) -> dict[str, float]:
         """Return the losses, if each is a number."""
@@ -159,13 +168,22 @@ class _Run:
         return values
 
     def keep(self) -> None:
-        """Keep this state as the last good one, in the room of the one before: there may not be more."""
+        """Keep this state as the last good one, in the room of the one before: there may not be more.
+
+        With a mean, one copy of theta more, there is not even that: it rests in the folder, if one is given.
+        """
         state, self.good_step = self.model.state_dict(), self.step
-        if self.last_good:
+        if self.mean and self.place:
+            self.last_good = Resting(state, self.place)
+        elif isinstance(self.last_good, dict) and self.last_good:
             for name, value in self.last_good.items():
                 value.copy_(state[name])
         else:
             self.last_good = copy.deepcopy(state)
+
+    def good(self) -> dict[str, Tensor]:
+        """Return the last good state."""
+        return self.last_good if isinstance(self.last_good, dict) else self.last_good.back()
 
     def above_floor(self) -> bool:
         """Whether the model is still as useful as it must be."""
@@ -175,7 +193,7 @@ class _Run:
         """Go back to the last epoch above the floor, if the last of all is not; return which it was."""
         if self.above_floor():
             return None
-        self.model.load_state_dict(self.last_good)
+        self.model.load_state_dict(self.good())
         return self.good_step // self.plan.steps_per_epoch
 
     def finite(self) -> bool:
@@ -191,7 +209,7 @@ class _Run:
 
     def diverge(self, losses: Mapping[str, float]) -> None:
         """Go back to the last good state and say so."""
-        self.model.load_state_dict(self.last_good)
+        self.model.load_state_dict(self.good())
         found = ", ".join(f"{name} = {value}" for name, value in losses.items())
         kept = f"kept the state after step {self.good_step}; lower lr or the weights"
         error = Diverged("finite losses", f"{found} at step {self.step}", kept)
@@ -221,8 +239,8 @@ class _Run:
                 f"mean/{name}": value for name, value in zip(self.names(), self.mean.bar, strict=True)
             }
         log: Row = {"rows": self.rows, "sums": self.sums, "first": self.first}
-        if self.watch.utility:  # without a floor, this state is as good as any
-            tensors |= {f"good/{name}": value for name, value in self.last_good.items()}
+        if self.watch.utility or self.mean:  # otherwise this state is as good as any
+            tensors |= {f"good/{name}": value for name, value in self.good().items()}
             log["good_step"] = self.good_step
         return State(self.step, tensors, log, self.exact)
 
@@ -240,7 +258,8 @@ class _Run:
         self.first = dict(state.log["first"])
         self.keep()
         if "good_step" in state.log:
-            self.last_good, self.good_step = under("good/", state.tensors), state.log["good_step"]
+            good, self.good_step = under("good/", state.tensors), state.log["good_step"]
+            self.last_good = Resting(good, self.place) if self.mean and self.place else good
 
 
 def _trainable(model: nn.Module) -> list[nn.Parameter]:

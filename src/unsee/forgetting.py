@@ -3,7 +3,7 @@
 import copy
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -276,7 +276,7 @@ def _identity(
         "classes": list(request.D_f.classes),
         "T": request.T.name if request.T else None,
         "memory": memory.id if memory else None,
-        "recipe": asdict(recipe),
+        "recipe": recipe.words(),
         "seed": seed,
         **more,
     }

@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches in one pass over the n samples."""
+        """Batches in one epoch, over n samples."""
         return math.ceil(self.n / self.batch_size)
 
     @property
@@ -91,6 +91,8 @@ class Plan:
 
 def plan_of(recipe: Recipe, n: int) -> Plan:
     """Return how far to go with n samples of D_f: an epoch is a pass over them, of STEPS steps at least.
+
+    Of a small D_f, where theta is averaged, it is MEAN_STEPS steps.
 
     Of a small D_f each step takes fewer samples: as many steps then cost a fraction of the samples. Their
     gradients are noisier, by the square root of that share, and lr goes down with it.

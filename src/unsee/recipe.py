@@ -66,8 +66,8 @@ class Recipe:
     settle: float | None = None
     """End when an epoch lowers L by less than this share, `epochs` at the most; None: all epochs."""
     average: bool = False
-    """Whether, where D_f is small and so are the batches, the mean of theta over the way is the new model
-    (docs/decisions/0030)."""
+    """Whether, where it is to settle and D_f is small, the mean of theta over the way is the new model. It
+    then ends where an epoch lowers L by less than a quarter (docs/decisions/0030)."""
     floor: float | None = None
     """How much of the old model's usefulness may be lost; None: no floor, as in the paper."""
 
@@ -109,6 +109,10 @@ class Recipe:
         if not isinstance(words, dict):
             raise InputError("a JSON object with a recipe's fields", type(words).__name__, f"mend {path}")
         return cls.from_dict(words)
+
+    def words(self) -> dict[str, Any]:
+        """Return the fields by which a run knows its recipe: runs from before there was `average` go on."""
+        return {word: value for word, value in asdict(self).items() if word != "average" or value}
 
     def save(self, path: Path | str) -> None:
         """Write the recipe as a JSON file that `load` and `--recipe` take."""

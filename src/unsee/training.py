@@ -54,7 +54,7 @@ def train(
         "model": networks.identity(model),
         "data": data.fingerprint,
         # Without what training does not use: runs begun before there was such a word go on.
-        "plan": {name: value for name, value in asdict(plan).items() if value not in (None, False)},
+        "plan": {k: v for k, v in asdict(plan).items() if v is not None and v is not False},
         "seed": seed,
     }
     home = next(model.parameters()).device

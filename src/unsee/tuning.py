@@ -146,7 +146,7 @@ class _Search:
             "D_f_clean": r.D_f_clean.fingerprint if r.D_f_clean is not None else None,
             "D_r_val": v.D_r.fingerprint,
             "D_r_extra_val": v.D_r_extra.fingerprint if v.D_r_extra is not None else None,
-            "recipe": asdict(self.base),
+            "recipe": self.base.words(),
             "space": {name: [d.low, d.high] for name, d in SPACE.items()},
             "folds": self.budget.folds,
             "prune": self.budget.prune,

@@ -134,7 +134,7 @@ def _forget(verbs: Any) -> None:
         ("lr", float, "learning rate"),
         ("momentum", float, "momentum of SGD"),
         ("batch-size", int, "samples of D_f a step"),
-        ("epochs", int, "passes over D_f, at the most where it settles"),
+        ("epochs", int, "passes over D_f (parts of one where D_f is small), at the most where it settles"),
         ("floor", float, "how much accuracy on D_r may be lost before it goes back"),
         ("labels", str, "what RLD draws from: others or all"),
         ("fisher-over", str, "R over D_r (the memory without D_f's share) or D"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from unsee.datasets import Dataset
@@ -54,7 +55,7 @@ def accuracies(axes: Axes, pattern: Pattern, trajectory: Sequence[Row]) -> None:
             axes.plot(
                 *zip(*points, strict=True), style, color=COLORS[name], marker=MARKERS[name], label=label
             )
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="epoch of forgetting", ylabel="accuracy (test)", ylim=(-0.03, 1.03))
     axes.set_title(f"Pattern {pattern.name}: forget {pattern.forgets}", loc="left", fontsize=10)
     axes.grid(alpha=0.25)
