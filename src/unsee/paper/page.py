@@ -140,7 +140,7 @@ def _final_table(name: str, rows: Rows) -> str:
                 lost = sum("diverged" in run for run in runs.values())
                 count = f"{len(runs)}, {lost} diverged" if lost else f"{len(runs)}"
                 found = [summary(runs, n) for n in ("D_r", "D_f", "D_f_clean", "D_r_extra")]
-                values = [f"{mean:.3f} ± {std:.3f}" for mean, std, _ in found]
+                values = [f"{mean:.3f} ± {std:.3f}" if n > 1 else f"{mean:.3f}" for mean, std, n in found]
                 lines.append(
                     f"| {unit.data} | {cell.pattern} | {cell.line} | {' | '.join(values)} | {count} |"
                 )
