@@ -158,6 +158,7 @@ OTHERS: dict[str, Change] = {
     "recipe.balance": _changed_recipe(balance="none"),
     "recipe.stride": _changed_recipe(stride=0.5),
     "recipe.settle": _changed_recipe(settle=0.5),
+    "recipe.average": _changed_recipe(average=False),
     "recipe.floor": _changed_recipe(floor=0.5),
 }
 
