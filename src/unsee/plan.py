@@ -92,10 +92,9 @@ class Plan:
 def plan_of(recipe: Recipe, n: int) -> Plan:
     """Return how far to go with n samples of D_f: an epoch is a pass over them, of STEPS steps at least.
 
-    Of a small D_f, where theta is averaged, it is MEAN_STEPS steps.
-
     Of a small D_f each step takes fewer samples: as many steps then cost a fraction of the samples. Their
-    gradients are noisier, by the square root of that share, and lr goes down with it.
+    gradients are noisier, by the square root of that share, and lr goes down with it. Where theta is
+    averaged, an epoch is MEAN_STEPS steps.
 
     >>> from unsee.recipe import RECIPES
     >>> plans = [plan_of(RECIPES["unsee"], n) for n in (600, 6000)]
