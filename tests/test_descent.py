@@ -301,7 +301,7 @@ def test_without_a_floor_a_utility_is_only_written_down():
 )
 @pytest.mark.parametrize("average", [False, True])
 def test_stopped_anywhere_it_ends_in_the_same_bits_and_goes_back_alike(tmp_path, figures, settle, average):
-    plan = Plan(0.02, 0.9, 4, 6, 2, settle, average)
+    plan = Plan(0.02, 0.9, 6 if average and settle else 4, 6, 2, settle, average)
     first = line()
     states = [first.weight.detach().clone()]
     descend(first, parabola(first), plan, watch=Watch(lambda m: states.append(m.weight.clone()) or {}))
@@ -380,6 +380,23 @@ def after_steps(steps):
     return model.weight.detach().clone()
 
 
+@pytest.mark.parametrize("kept_in_a_folder", [False, True])
+def test_a_way_that_diverges_goes_back_to_the_last_good_mean(tmp_path, kept_in_a_folder):
+    model, seen = line(), []
+    words = {"checkpoints": Checkpoints(tmp_path, {}, seconds=0)} if kept_in_a_folder else {}
+
+    def diverging(step):
+        losses = parabola(model)(step)
+        return losses if step < 7 else {"L": torch.tensor(math.nan)}
+
+    watch = Watch(evaluator=lambda m: seen.append(m.weight.detach().clone()) or {})
+    plan = Plan(lr=0.02, momentum=0.9, epochs=3, n=6, batch_size=2, average=True)
+    with pytest.raises(Diverged, match="kept the state after step 6"):
+        descend(model, diverging, plan, watch=watch, **words)
+    assert torch.equal(model.weight, seen[2])
+    assert not torch.allclose(model.weight, after_steps(6))
+
+
 # ---- the last touch -----------------------------------------------------------------------------
 
 
@@ -402,8 +419,11 @@ def test_the_last_touch_comes_after_the_last_step_and_its_row_is_of_what_it_leav
     assert float(model.weight.detach().sum()) == pytest.approx(seen[0] + 3)
 
 
-def test_a_last_touch_that_costs_too_much_is_undone_and_leaves_no_trace():
-    model, plan = line(), Plan(lr=0.01, momentum=0.9, epochs=3, n=4, batch_size=2)
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("kept_in_a_folder", [False, True])
+def test_a_last_touch_that_costs_too_much_is_undone_and_leaves_no_trace(tmp_path, average, kept_in_a_folder):
+    model, plan = line(), Plan(lr=0.01, momentum=0.9, epochs=3, n=4, batch_size=2, average=average)
+    words = {"checkpoints": Checkpoints(tmp_path, {})} if kept_in_a_folder else {}
     untouched, watch = line(), Watch(utility=lambda m: -float(m.weight.detach().abs().max()), floor=-50.0)
     expected = descend(untouched, parabola(untouched), plan, watch=watch)
 
@@ -412,7 +432,7 @@ def test_a_last_touch_that_costs_too_much_is_undone_and_leaves_no_trace():
             model.weight += 100
         return {"shift": 100.0}
 
-    assert descend(model, parabola(model), plan, watch=watch, last_touch=touch) == expected
+    assert descend(model, parabola(model), plan, watch=watch, last_touch=touch, **words) == expected
     assert torch.equal(model.weight, untouched.weight)
 
 
