@@ -52,12 +52,12 @@ def exact(model):
     return new, old
 
 
-def loss_of(exact, request, recipe, memory=None, seed=0):
+def loss_of(exact, request, recipe, memory=None, seed=0, *, average=False):
     new, old = (copy.deepcopy(net) for net in exact)
     twins = twins_of(request) if recipe.forgetting in PAIRED else None
     sketch = memory.sketch if memory else None
     replay = replay_of(old, request, sketch) if recipe.lambda_s else None
-    plan = Plan(recipe.lr, recipe.momentum, 1, len(request.D_f), recipe.batch_size)
+    plan = Plan(recipe.lr, recipe.momentum, 1, len(request.D_f), recipe.batch_size, average=average)
     return Loss(new, old, request, recipe, plan, memory, twins, replay, 10, seed)
 
 
@@ -177,6 +177,14 @@ def test_the_proximal_step_is_Rs_own(exact, four):
         assert torch.equal(p.detach() == was, f == 0)
     assert not loss_of(exact, four.request("B"), replace(recipe, remembering="penalty"), memory).R.proximal
     assert loss_of(exact, four.request("B"), replace(recipe, lambda_kl=0.0), memory).R is None
+
+
+def test_R_holds_more_firmly_where_small_batches_are_averaged(exact, four, memory):
+    whole, small = (
+        loss_of(exact, four.request("B"), SHORT, memory, average=average) for average in (False, True)
+    )
+    assert whole.R.lambda_kl == SHORT.lambda_kl
+    assert small.R.lambda_kl == SHORT.lambda_kl * small.plan.firmness > whole.R.lambda_kl
 
 
 def test_no_step_is_longer_than_the_stride(exact, four):

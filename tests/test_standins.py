@@ -6,7 +6,19 @@ from beyond import leak, signature
 from unsee.answers import answers, as_input, guesses
 from unsee.datasets import Dataset
 from unsee.randomness import stream
-from unsee.standins import GAINS, rows, shifted, stand_ins, texts, warped
+from unsee.standins import (
+    BRIGHTNESS,
+    GAINS,
+    LIGHT,
+    empty,
+    rows,
+    shifted,
+    stand_ins,
+    texts,
+    textures,
+    toned,
+    warped,
+)
 
 
 @pytest.fixture
@@ -96,6 +108,62 @@ def test_every_other_shifted_one_is_mirrored():
     x = shifted(ramp, 400, stream(0, "x"))
     mirrored = x[:, 0, 8, 4] > x[:, 0, 8, 11]
     assert 150 < int(mirrored.sum()) < 250
+
+
+# ---- photographs --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def photographs():
+    """Bright pictures in colour that fill their frame, all lit alike."""
+    noise = torch.randn(40, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    x = 180 + 20 * torch.nn.functional.interpolate(noise, (16, 16), mode="bicubic")
+    return x.clamp(1, 255).round().to(torch.uint8)
+
+
+def test_photographs_are_told_from_what_is_drawn_on_nothing(images, photographs):
+    assert empty(images, 0)
+    assert not empty(photographs, 0)
+    assert empty(photographs - photographs, 0)
+    assert not empty(photographs, -1)
+
+
+def test_photographs_are_lit_anew(photographs):
+    x = stand_ins(photographs, 2000, stream(0, "x"))
+    light = x.mean((1, 2, 3)) / 255
+    assert abs(float(light.mean()) - LIGHT) < 0.02
+    assert abs(float(light.std()) - BRIGHTNESS) < 0.02
+    assert float(x.mean((2, 3)).std(1).mean()) > 5  # each colour by itself
+
+
+def test_photographs_have_no_black_edges(photographs):
+    grey = torch.full_like(photographs, 90).float()
+    assert torch.allclose(warped(grey, stream(0, "x"), None), grey)
+    assert torch.allclose(shifted(grey, 40, stream(0, "x"), None), grey)
+    assert not torch.allclose(shifted(grey, 40, stream(0, "x")), grey)
+
+
+def test_textures_have_the_spectra_of_photographs_and_nothing_else_of_them(photographs):
+    one = photographs[:1].float()
+    x = textures(one, 30, stream(0, "x"))
+    assert torch.allclose(torch.fft.rfft2(x).abs(), torch.fft.rfft2(one).abs(), rtol=1e-3, atol=0.5)
+    apart = torch.cdist(x.flatten(1), torch.cat([one, x]).flatten(1)) + 1e9 * torch.eye(30, 31).roll(1, 1)
+    assert float(apart.min()) > float((one - one.mean((2, 3), keepdim=True)).norm()) / 2
+
+
+def test_tones_change_no_shape(photographs):
+    x = photographs.float()
+    shape = lambda images: (images - images.mean((2, 3), keepdim=True)).flatten(2)  # noqa: E731
+    like = torch.cosine_similarity(shape(x), shape(toned(x, stream(0, "x"), 0, 255)), dim=2)
+    assert torch.allclose(like.abs(), torch.ones(40, 3), atol=1e-4)
+    assert 0 < int((like[:, 0] < 0).sum()) < 30  # negatives, whole ones
+    assert torch.equal(like.sign(), like[:, :1].sign().expand(40, 3))
+
+
+def test_they_are_the_same_whatever_numbers_stand_for_black_and_white(photographs):
+    plain = stand_ins(photographs, 30, stream(0, "x"))
+    scaled = stand_ins(photographs.float() / 127.5 - 1, 30, stream(0, "x"), low=-1.0, high=1.0)
+    assert torch.allclose(scaled, plain / 127.5 - 1, atol=1e-4)
 
 
 def test_rows_are_put_together_of_columns_and_stay_rows():

@@ -25,7 +25,8 @@ from unsee.standins import stand_ins
 
 HERE, WORK = Path("results/beyond"), Path("runs/beyond/fashion-mnist-tile")
 SETS = ("D_r", "D_f", "D_f_clean", "D_r_extra")
-OVER_D = replace(RECIPES["unsee"], fisher_over="D")  # the memories below are as they are to be used
+# The memories below are as they are to be used. R held so firmly then (docs/decisions/0032).
+OVER_D = replace(RECIPES["unsee"], fisher_over="D", lambda_kl=3e3)
 
 
 def memories(model, four) -> dict[str, Memory | None]:

@@ -54,7 +54,8 @@ class Loss:
             # One by one: the memory's own are twice as large as these.
             fisher = [(memory.sums[name] / memory.n).to(p) for name, p in named.items()]
             proximal = self.recipe.remembering == "proximal"
-            self.R = Remembering(theta_old, fisher, self.recipe.lambda_kl, proximal)
+            lambda_kl = self.recipe.lambda_kl * self.plan.firmness
+            self.R = Remembering(theta_old, fisher, lambda_kl, proximal)
         self.L_f, self.against = self._term() if self.own is None else (self.own, Against.OLD)
         if self.against is Against.RANDOM_NETWORK:
             self.eta = networks.fresh(self.model, self.seed).eval().to(self.theta[0])

@@ -160,7 +160,7 @@ _OURS = Recipe(
     "invariance",
     lambda_c=1.0,
     lambda_f=0.3,
-    lambda_kl=3e3,
+    lambda_kl=300.0,
     lambda_h=3.0,
     lambda_s=1.0,
     trust=0.8,
@@ -174,7 +174,9 @@ _OURS = Recipe(
     floor=0.02,
 )
 
-_OURS_A = replace(_OURS, name="unsee/A", forgetting="delete", lambda_c=0.0, lambda_f=1.0, lambda_h=0.0)
+_OURS_A = replace(
+    _OURS, name="unsee/A", forgetting="delete", lambda_c=0.0, lambda_f=1.0, lambda_h=0.0, lambda_kl=3e3
+)
 # For tables and texts: their networks have thousands of weights and not millions, each holds more of what is
 # known, and must move farther (docs/decisions/0026).
 _BEYOND: dict[str, Any] = {"lambda_kl": 30.0, "lr": 0.03, "stride": 0.01, "settle": 0.01, "average": False}

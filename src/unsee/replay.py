@@ -22,7 +22,7 @@ from unsee.formulation import Request
 from unsee.kinds import PLAIN
 from unsee.randomness import stream
 from unsee.sketch import Sketch
-from unsee.standins import rows, shifted, stand_ins, texts
+from unsee.standins import empty, rows, shifted, stand_ins, texts
 from unsee.transforms import Transform
 from unsee.wordcounts import WordCounts
 
@@ -100,9 +100,9 @@ class Replay:
             return drawn if near is None else torch.cat([drawn, make(near, few, generator, kind, FEW)])
         assert self.images.value_range is not None
         low, high = self.images.value_range
-        drawn = stand_ins(x, n, generator, low=low)
+        drawn = stand_ins(x, n, generator, low=low, high=high)
         if near is not None and few:
-            drawn = torch.cat([drawn, shifted(near, few, generator, low)])
+            drawn = torch.cat([drawn, shifted(near, few, generator, low if empty(x, low) else None)])
         drawn = drawn.clamp(low, high)
         return (drawn.round() if x.dtype == torch.uint8 else drawn).to(x.dtype)
 

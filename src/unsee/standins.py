@@ -2,11 +2,13 @@
 
 Images of one class, squeezed, turned, cut up and laid over each other, are answered with all classes.
 Whoever asks a model to answer them as before keeps much of what it knows: that distillation needs no
-natural images is known (Asano and Saeed 2021, arXiv 2112.00725: from a single one). Rows of a table are put
-together of the columns of many, texts of pieces of two and of words by chance.
+natural images is known (Asano and Saeed 2021, arXiv 2112.00725: from a single one). Photographs of one class
+have its colours and its light too, which tell it from the others: these are drawn anew (docs/decisions/0031).
+Rows of a table are put together of the columns of many, texts of pieces of two and of words by chance.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -18,24 +20,81 @@ from unsee.kinds import NOTHING, Kind
 SCALES = (0.3, 1.6)
 SHIFT = 0.5  # of half the image's side
 GAINS = (0.4, 1.5)
+EMPTY, LOOKED = 0.2, 100  # of the pixels of so many images, from which on they are drawn on nothing
+CONTRASTS, NEGATIVES = (0.6, 1.6), 0.3
+LIGHT = 0.45  # of the range of values: the mean of photographs (ImageNet's)
+BRIGHTNESS, TINT = 0.16, 0.06  # deviations from it
+TEXTURES = 3  # one in so many
 FEW_WORDS = 16
 
 
-def stand_ins(x: Tensor, n: int, generator: np.random.Generator, *, low: float = 0.0) -> Tensor:
+def stand_ins(
+    x: Tensor, n: int, generator: np.random.Generator, *, low: float = 0.0, high: float = 255.0
+) -> Tensor:
     """Make n images of those in `x`: one warped, two warped ones laid over each other, or two cut together.
 
-    `low` is the value of an empty pixel, from which brightness is scaled.
+    Of photographs, a third are textures, and all have a contrast, brightness and tint of their own. `low` is
+    the value of an empty pixel, from which the brightness of drawings is scaled.
     """
+    if empty(x, low):
+        images = _put_together(x, n, generator, low, torch.maximum)
+        gain = _uniform(GAINS, (n, 1, 1, 1), generator)
+        return low + (images - low) * gain
+    few = n // TEXTURES
+    images = torch.cat([textures(x, few, generator), _put_together(x, n - few, generator, None, _halfway)])
+    return toned(images, generator, low, high)
+
+
+def empty(x: Tensor, low: float) -> bool:
+    """Whether images are drawn on nothing, as figures and letters are, and do not fill their frame."""
+    return bool((x[:LOOKED] == low).double().mean() >= EMPTY)
+
+
+def _put_together(
+    x: Tensor,
+    n: int,
+    generator: np.random.Generator,
+    low: float | None,
+    over: Callable[[Tensor, Tensor], Tensor],
+) -> Tensor:
     first, second = (warped(_drawn(x, n, generator), generator, low) for _ in range(2))
     kind = torch.as_tensor(generator.integers(3, size=n)).view(-1, 1, 1, 1)
-    over = torch.maximum(first, second)
-    cut = torch.where(_quadrants(x.shape[-2:], n, generator), first, second)
-    images = torch.where(kind == 0, first, torch.where(kind == 1, over, cut))
-    gain = torch.as_tensor(generator.uniform(*GAINS, n), dtype=torch.float32).view(-1, 1, 1, 1)
-    return low + (images - low) * gain
+    laid, cut = over(first, second), torch.where(_quadrants(x.shape[-2:], n, generator), first, second)
+    return torch.where(kind == 0, first, torch.where(kind == 1, laid, cut))
 
 
-def warped(x: Tensor, generator: np.random.Generator, low: float = 0.0) -> Tensor:
+def _halfway(first: Tensor, second: Tensor) -> Tensor:
+    return (first + second) / 2
+
+
+def textures(x: Tensor, n: int, generator: np.random.Generator) -> Tensor:
+    """Return n images with the spectra of given ones and phases by chance, the same for all colours."""
+    if not n:
+        return x[:0].float()
+    size = x.shape[-2:]
+    waves = torch.fft.rfft2(_drawn(x, n, generator))
+    noise = torch.fft.rfft2(torch.as_tensor(generator.normal(size=(n, 1, *size)), dtype=torch.float32))
+    return torch.fft.irfft2(waves * noise / noise.abs().clamp_min(1e-6), s=size)
+
+
+def toned(x: Tensor, generator: np.random.Generator, low: float, high: float) -> Tensor:
+    """Draw contrast, brightness and tint of each image anew; some become negatives."""
+    n, colours = x.shape[:2]
+    weakest, strongest = CONTRASTS
+    logs = math.log(weakest), math.log(strongest)
+    contrast = _uniform(logs, (n, colours, 1, 1), generator).exp()
+    sign = torch.as_tensor(np.where(generator.random((n, 1, 1, 1)) < NEGATIVES, -1.0, 1.0))
+    light = generator.normal(0, BRIGHTNESS, (n, 1, 1, 1)) + generator.normal(0, TINT, (n, colours, 1, 1))
+    mean = low + (high - low) * (LIGHT + torch.as_tensor(light))
+    return (mean + sign * contrast * (x - x.mean((2, 3), keepdim=True))).float()
+
+
+def _uniform(ends: tuple[float, float], shape: tuple[int, ...], generator: np.random.Generator) -> Tensor:
+    low, high = ends
+    return torch.as_tensor(generator.uniform(low, high, shape), dtype=torch.float32)
+
+
+def warped(x: Tensor, generator: np.random.Generator, low: float | None = 0.0) -> Tensor:
     """Squeeze, stretch and shift each image at random; turn every other one."""
     n = len(x)
     scale = np.exp(generator.uniform(math.log(SCALES[0]), math.log(SCALES[1]), (2, n)))
@@ -61,7 +120,7 @@ def _quadrants(size: torch.Size, n: int, generator: np.random.Generator) -> Tens
     return above ^ left
 
 
-def shifted(x: Tensor, n: int, generator: np.random.Generator, low: float = 0.0) -> Tensor:
+def shifted(x: Tensor, n: int, generator: np.random.Generator, low: float | None = 0.0) -> Tensor:
     """Draw n of the images, shift each by up to an eighth of its side, mirror every other one."""
     shift = generator.uniform(-0.25, 0.25, (2, n))
     mirror = 1.0 - 2.0 * (generator.random(n) < 0.5)
@@ -70,9 +129,11 @@ def shifted(x: Tensor, n: int, generator: np.random.Generator, low: float = 0.0)
     return _mapped(_drawn(x, n, generator), maps, low)
 
 
-def _mapped(x: Tensor, maps: np.ndarray, low: float) -> Tensor:
-    """Move the pixels of each image by its affine map; what comes from outside is empty."""
+def _mapped(x: Tensor, maps: np.ndarray, low: float | None) -> Tensor:
+    """Move the pixels of each image by its affine map; outside it is empty, or without `low` as its edge."""
     grid = F.affine_grid(torch.as_tensor(maps, dtype=torch.float32), list(x.shape), align_corners=False)
+    if low is None:
+        return F.grid_sample(x, grid, align_corners=False, padding_mode="border")
     return F.grid_sample(x - low, grid, align_corners=False) + low
 
 

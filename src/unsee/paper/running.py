@@ -85,14 +85,25 @@ def pretrained(
     return Pretrained(four, model, memory, networks.identity(model))
 
 
-def trained(unit: Unit, D: Dataset, scale: Scale, folder: Path, **words: Any) -> nn.Module:
-    """Train the unit's network on D from scratch, as the unit is pretrained; goes on where it was stopped."""
+def trained(
+    unit: Unit,
+    D: Dataset,
+    scale: Scale,
+    folder: Path,
+    *,
+    at_half: Iterable[tuple[int, float]] = (),
+    **words: Any,
+) -> nn.Module:
+    """Train the unit's network on D from scratch, as the unit is pretrained; goes on where it was stopped.
+
+    `at_half` are other epochs and learning rates for what is done at half the size.
+    """
     if scale.pretraining_epochs:
         return _trained(_mlp(D, scale), D, ((scale.pretraining_epochs, 0.01),), folder, words)
     if not unit.at_half:
         return _trained(_mlp(D, scale), D, unit.pretraining, folder, words)
     half = halved(D)
-    small = _trained(_mlp(half, scale), half, unit.at_half, folder / "half", words)
+    small = _trained(_mlp(half, scale), half, at_half or unit.at_half, folder / "half", words)
     return _trained(grown(small, D), D, unit.pretraining, folder, words)
 
 
