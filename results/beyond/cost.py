@@ -56,7 +56,7 @@ def page(retraining: int) -> None:
             values = [row[column] for row in rows]
             cells.append(beyond.told(values))
             curves.setdefault(column, []).append((rows[0]["n"], statistics.mean(values)))
-        line = [f"{rows[0]['n']:,}", f"{passed:,.0f}", f"1 / {retraining / passed:.0f}", *cells]
+        line = [f"{rows[0]['n']:,}", f"{passed:,.0f}", f"1 / {retraining / passed:.2g}", *cells]
         text.append("| " + " | ".join(line) + f" | {len(rows)} |")
     figure = Figure(figsize=(6, 3.4), layout="constrained")
     axes = figure.subplots()
