@@ -208,9 +208,7 @@ def page() -> None:
         text += ["## By how much of the poison is known", ""]
         text += [f"![Accuracy by how many samples of the poison are known, {CURVE}](poison.png)", ""]
     text += [
-        "± is the deviation over forgetting seeds. A network that does not recognise what is drawn from its"
-    ]
-    text += [
+        "± is the deviation over forgetting seeds. A network that does not recognise what is drawn from its",
         "sketch is given stand-ins in place of it: the Fisher alone is then the same run, and not run twice.",
         "",
     ]

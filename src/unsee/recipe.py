@@ -67,7 +67,8 @@ class Recipe:
     """End when an epoch lowers L by less than this share, `epochs` at the most; None: all epochs."""
     average: bool = False
     """Whether, where it is to settle and D_f is small, the mean of theta over the way is the new model. It
-    then ends where an epoch lowers L by less than a quarter (docs/decisions/0030)."""
+    then ends where an epoch lowers L by less than a quarter, and R counts ten times lambda_kl
+    (docs/decisions/0030, 0032)."""
     floor: float | None = None
     """How much of the old model's usefulness may be lost; None: no floor, as in the paper."""
 
@@ -154,7 +155,7 @@ def _table_s1() -> dict[str, Recipe]:
     }
 
 
-# Ours, for any data: found on Fashion-MNIST, tile, and used unchanged everywhere (docs/decisions/0022).
+# Ours, for any data: found on Fashion-MNIST, tile, and used unchanged everywhere (docs/decisions/0022, 0032).
 _OURS = Recipe(
     "unsee",
     "invariance",

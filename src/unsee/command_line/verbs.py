@@ -128,7 +128,7 @@ def _forget(verbs: Any) -> None:
         ),
         ("lambda-c", float, "weight of the correction term L_c"),
         ("lambda-f", float, "weight of the forgetting term L_f"),
-        ("lambda-kl", float, "weight of the remembering term R"),
+        ("lambda-kl", float, "weight of the remembering term R (ten times that where ours has a small D_f)"),
         ("lambda-h", float, "weight of the hidden twins L_h"),
         ("lambda-s", float, "weight of the replayed samples L_s"),
         ("lr", float, "learning rate"),
