@@ -143,6 +143,18 @@ def test_photographs_have_no_black_edges(photographs):
     assert not torch.allclose(shifted(grey, 40, stream(0, "x")), grey)
 
 
+def test_photographs_are_hardly_made_smaller():
+    ramp = torch.arange(64.0).expand(400, 1, 64, 64)
+
+    def slopes(low):
+        x = warped(ramp, stream(0, "x"), low)[:, 0, 28:36, 28:36]
+        return torch.stack([x.diff(dim=2).mean((1, 2)), x.diff(dim=1).mean((1, 2))]).norm(dim=0)
+
+    assert 0.49 < float(slopes(None).min()) < 0.6
+    assert 1.1 < float(slopes(None).max()) < 1.26
+    assert float(slopes(0.0).quantile(0.9)) > 2
+
+
 def test_textures_have_the_spectra_of_photographs_and_nothing_else_of_them(photographs):
     one = photographs[:1].float()
     x = textures(one, 30, stream(0, "x"))

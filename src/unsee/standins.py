@@ -17,14 +17,14 @@ from torch import Tensor
 
 from unsee.kinds import NOTHING, Kind
 
-SCALES = (0.3, 1.6)
-SHIFT = 0.5  # of half the image's side
+SCALES, SHIFT = (0.3, 1.6), 0.5  # of the size, and of half the side
+WHOLE_SCALES, WHOLE_SHIFT = (0.8, 2.0), 0.3  # of photographs: made smaller, they are mostly edge
 GAINS = (0.4, 1.5)
 EMPTY, LOOKED = 0.2, 100  # of the pixels of so many images, from which on they are drawn on nothing
 CONTRASTS, NEGATIVES = (0.6, 1.6), 0.3
 LIGHT = 0.45  # of the range of values: the mean of photographs (ImageNet's)
 BRIGHTNESS, TINT = 0.16, 0.06  # deviations from it
-TEXTURES = 3  # one in so many
+TEXTURES = 2  # one in so many
 FEW_WORDS = 16
 
 
@@ -33,7 +33,7 @@ def stand_ins(
 ) -> Tensor:
     """Make n images of those in `x`: one warped, two warped ones laid over each other, or two cut together.
 
-    Of photographs, a third are textures, and all have a contrast, brightness and tint of their own. `low` is
+    Of photographs, half are textures, and all have a contrast, brightness and tint of their own. `low` is
     the value of an empty pixel, from which the brightness of drawings is scaled.
     """
     if empty(x, low):
@@ -95,11 +95,12 @@ def _uniform(ends: tuple[float, float], shape: tuple[int, ...], generator: np.ra
 
 
 def warped(x: Tensor, generator: np.random.Generator, low: float | None = 0.0) -> Tensor:
-    """Squeeze, stretch and shift each image at random; turn every other one."""
+    """Squeeze, stretch and shift each image at random; turn every other one. Without `low`: a photograph."""
     n = len(x)
-    scale = np.exp(generator.uniform(math.log(SCALES[0]), math.log(SCALES[1]), (2, n)))
+    (smallest, largest), farthest = (WHOLE_SCALES, WHOLE_SHIFT) if low is None else (SCALES, SHIFT)
+    scale = np.exp(generator.uniform(math.log(smallest), math.log(largest), (2, n)))
     angle = generator.uniform(-math.pi, math.pi, n) * (generator.random(n) < 0.5)
-    shift = generator.uniform(-SHIFT, SHIFT, (2, n))
+    shift = generator.uniform(-farthest, farthest, (2, n))
     rows = [
         [np.cos(angle) / scale[0], -np.sin(angle) / scale[0], shift[0]],
         [np.sin(angle) / scale[1], np.cos(angle) / scale[1], shift[1]],
