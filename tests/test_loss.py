@@ -20,7 +20,7 @@ from unsee.errors import InputError, UnseeWarning
 from unsee.evaluation import evaluator
 from unsee.forgetting import forget
 from unsee.formulation import Request
-from unsee.loss import Loss
+from unsee.loss import REMEMBERED, Loss
 from unsee.memory import Memory, remember
 from unsee.plan import Plan
 from unsee.randomness import cycle, stream
@@ -293,6 +293,28 @@ def test_it_forgets_a_backdoor_with_a_sketch_and_without_any_memory(model, four,
         assert {"L_c", "L_f", "L_h", "L_s", "L"} <= result.trajectory[1].keys()
     assert result.setting["memory"] == "none"
     assert result.setting["replayed"] == "stand-ins"
+
+
+def test_without_a_memory_R_is_the_curvature_of_L_s_where_theta_is_averaged(exact, four, memory):
+    request = four.request("B")
+    loss = loss_of(exact, request, OURS, average=True)
+    assert loss.R is not None
+    assert loss.R.lambda_kl < OURS.lambda_kl < loss_of(exact, request, OURS, memory, average=True).R.lambda_kl
+    assert loss_of(exact, request, OURS).R is None
+    assert loss_of(exact, request, replace(OURS, lambda_kl=0.0), average=True).R is None
+    assert loss_of(exact, request, replace(OURS, lambda_s=0.0), average=True).R is None
+    # The second derivative of KL(old || new) along a bias is the mean of p (1 - p).
+    x, _ = loss.replay.draw(4000, stream(1, "x"))
+    p = loss.old(x.double()).softmax(1).detach()
+    expected = (p * (1 - p)).mean(0)
+    assert torch.allclose(loss.R.fisher[-1], expected, rtol=0.3, atol=0.3 * float(expected.mean()))
+
+
+def test_of_a_class_that_goes_no_label_is_drawn_for_R(exact, four):
+    loss = loss_of(exact, four.request("A"), RECIPES["unsee/A"], average=True)
+    x, _ = loss.replay.draw(REMEMBERED, stream(0, "stand-ins' Fisher"))
+    p = loss.old(x.double()).softmax(1).detach()[:, 0]
+    assert float(loss.R.fisher[-1][0]) == pytest.approx(float((p**2).mean()))
 
 
 def test_a_class_is_forgotten_with_our_recipe_for_A(model, four, recalling):

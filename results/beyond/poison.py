@@ -42,12 +42,18 @@ WAYS = ("sketch", "Fisher", "no memory")
 
 
 def trigger(name: str) -> Transform:
-    """Return a 4 x 4 checkerboard in the corner, or a fixed noise picture blended in at a fifth."""
+    """Return a checkerboard in the corner, or over all soft blots of colour (a tenth) or noise (a fifth).
+
+    A network that never saw the noise answers half of the images under it (LAB.md, 2026-11-17).
+    """
     if name == "patch":
         board = np.indices((4, 4)).sum(0) % 2 * 255
         return patch(np.stack([board] * 3).astype(np.uint8), 27, 27)
     noise = stream(0, "blended trigger").integers(0, 256, (3, 32, 32), dtype=np.uint8)
-    return blend(noise, 0.2)
+    if name == "noise":
+        return blend(noise, 0.2)
+    blots = F.interpolate(torch.as_tensor(noise[None, :, :8, :8]).double(), (32, 32), mode="bicubic")
+    return blend(blots[0].round().clamp(0, 255).byte().numpy(), 0.1)
 
 
 def poisoned(T: str, share: float) -> FourDatasets:

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from unsee import networks, replay, terms
-from unsee.answers import answers, as_input, reading
+from unsee.answers import answers, as_input, logits, reading
 from unsee.datasets import Dataset
 from unsee.errors import InputError
+from unsee.fisher import FisherSum, fisher_sum
 from unsee.formulation import Request
 from unsee.memory import Memory
 from unsee.plan import Plan
@@ -21,6 +22,7 @@ from unsee.twins import Twins
 from unsee.updating import Remembering
 
 Parts = dict[str, Tensor]
+REMEMBERED, LOOSE = 1000, 0.03  # stand-ins, where there is no memory; times lambda_KL
 
 
 @dataclass(eq=False)
@@ -50,12 +52,6 @@ class Loss:
         self.theta = list(named.values())
         before = dict(self.old.named_parameters())
         theta_old = [before[name].detach() for name in named]
-        if memory and memory.sums and self.recipe.lambda_kl:
-            # One by one: the memory's own are twice as large as these.
-            fisher = [(memory.sums[name] / memory.n).to(p) for name, p in named.items()]
-            proximal = self.recipe.remembering == "proximal"
-            lambda_kl = self.recipe.lambda_kl * self.plan.firmness
-            self.R = Remembering(theta_old, fisher, lambda_kl, proximal)
         self.L_f, self.against = self._term() if self.own is None else (self.own, Against.OLD)
         if self.against is Against.RANDOM_NETWORK:
             self.eta = networks.fresh(self.model, self.seed).eval().to(self.theta[0])
@@ -68,6 +64,7 @@ class Loss:
         self.length = float(nn.utils.get_total_norm(theta_old))
         self.hidden = bool(self.recipe.lambda_h and self.twins)
         self.lambda_c, self.level = self._balance(memory)
+        self.R = self._remembering(memory, theta_old, list(named))
 
     @property
     def T(self) -> Transform | None:
@@ -205,6 +202,34 @@ class Loss:
         worn = self.replay.worn if self.replay else None
         wanted = replay.targets(y_old, labels, self.recipe.trust, worn.classes if worn else None)
         return wanted if self.gone is None else wanted.index_fill(1, self.gone, -1e4)
+
+    def _remembering(
+        self, memory: Memory | None, theta_old: list[Tensor], names: list[str]
+    ) -> Remembering | None:
+        """Return R by the memory; where there is none and theta is averaged, by stand-ins (decision 33)."""
+        kept: Memory | FisherSum | None = memory
+        lambda_kl = self.recipe.lambda_kl * (self.plan.firmness if memory else LOOSE)
+        if memory is None and self.replay and self.plan.average and lambda_kl:
+            kept = self._fisher_of(self.replay)
+        if not (kept and kept.sums and lambda_kl):
+            return None
+        # One by one: the memory's own are twice as large as these.
+        fisher = [(kept.sums[name] / kept.n).to(p) for name, p in zip(names, self.theta, strict=True)]
+        return Remembering(theta_old, fisher, lambda_kl, self.recipe.remembering == "proximal")
+
+    def _fisher_of(self, replay: Replay) -> FisherSum:
+        """Return F over replayed samples, their labels drawn from the answers that are wanted of them.
+
+        With it R is L_s around theta_old to second order (Martens 2020, arXiv 1412.1193, section 9), as far
+        as a diagonal can be, of a thousand samples at once, where a step draws a few.
+        """
+        generator = stream(self.seed, "stand-ins' Fisher")
+        x, _ = replay.draw(REMEMBERED, generator)
+        drawn = self.request.D_f.with_(x=x, y=torch.zeros(len(x), dtype=torch.long))
+        y_old = logits(self.old, drawn).to(self.theta[0].device)
+        p = self._wanted(y_old, None).double().softmax(1).cpu()
+        u = torch.as_tensor(generator.random((len(x), 1)))
+        return fisher_sum(self.old, drawn.with_(y=(p.cumsum(1) < u).sum(1).clamp_max(self.classes - 1)))
 
     def _balance(self, memory: Memory | None) -> tuple[float, float]:
         """Return the weight of L_c and the level below which it has nothing to gain.
