@@ -5,6 +5,9 @@ From the repository's root, after `unsee data fetch cifar-10`:
 
     python results/beyond/poison.py [--T patch blend] [--share 0.05 0.01] [--seeds 3]
 
+The blended trigger is soft blots of colour, a tenth of the image. Noise, a fifth of it (`--T noise`), shows
+what is too much: a network that never saw it answers half of the images under it rightly (LAB.md).
+
 Goes on where it was stopped: rows lie in results/beyond/poison, networks in runs/beyond. Rows of another
 network than is there now are made anew.
 """
@@ -42,10 +45,7 @@ WAYS = ("sketch", "Fisher", "no memory")
 
 
 def trigger(name: str) -> Transform:
-    """Return a checkerboard in the corner, or over all soft blots of colour (a tenth) or noise (a fifth).
-
-    A network that never saw the noise answers half of the images under it (LAB.md, 2026-11-17).
-    """
+    """Return a checkerboard in the corner, or over all soft blots of colour (a tenth) or noise (a fifth)."""
     if name == "patch":
         board = np.indices((4, 4)).sum(0) % 2 * 255
         return patch(np.stack([board] * 3).astype(np.uint8), 27, 27)
@@ -257,7 +257,7 @@ def curve(groups: dict[tuple[str, int], list[dict]]) -> Figure:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--T", choices=("patch", "blend"), nargs="*", default=["patch", "blend"])
+    parser.add_argument("--T", choices=("patch", "blend", "noise"), nargs="*", default=["patch", "blend"])
     parser.add_argument("--share", type=float, nargs="*", default=[0.05, 0.01])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only-forget", action="store_true", help="no retraining from scratch")
