@@ -50,7 +50,7 @@ OURS = ("ours, sketch", "ours, Fisher", "ours, no memory")
 # What the last touch is worth: the same without it (unsee.balance).
 ABLATION = "ours, sketch, balanced by the prior alone"
 WAYS = ("the paper's recipe, B", "the paper's recipe, C", *reversed(OURS), ABLATION)
-# On CIFAR-10, with T: at the rates of pretraining the network at half the size hardly learns (half.md).
+# On CIFAR-10, with T: at the rates of pretraining the network at half the size hardly learns (LAB.md).
 GENTLY = ((10, 0.01), (3, 0.003), (2, 0.001))
 SCRATCH = ("retrained on D_r and D_f,clean", "retrained with T in training")
 
