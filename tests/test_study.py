@@ -1,6 +1,8 @@
+import contextlib
 import os
 import random
 import signal
+import sqlite3
 import time
 
 import pytest
@@ -86,6 +88,11 @@ def test_one_process_killed_again_and_again_finishes_the_same_trials(tmp_path):
 def test_eight_processes_of_25_trials_with_kills_lose_and_double_nothing(tmp_path):
     most, moments = 8 * 25, random.Random(1)
     Study.open(tmp_path, {"question": 1}, seed=3)
+    idle = in_child(tmp_path, most, 600.0)
+    while not list(tmp_path.glob("trial-*.lock")):
+        time.sleep(0.01)
+    os.kill(idle, signal.SIGKILL)  # at work for certain: its trial is drawn anew
+    os.waitpid(idle, 0)
     children = [in_child(tmp_path, most, 0.3) for _ in range(8)]
     for place in [0, 3, 5, 1, 7, 2]:
         time.sleep(moments.uniform(0.2, 0.6))
@@ -97,8 +104,10 @@ def test_eight_processes_of_25_trials_with_kills_lose_and_double_nothing(tmp_pat
     study = work(tmp_path, most)
     numbers = [t.number for t in study.finished()]
     assert len(numbers) == len(set(numbers)) == most
+    assert len({tuple(t.params.values()) for t in study.finished()}) == most
+    assert sorted(t.user_attrs["draw"] for t in study.finished()) == list(range(most))
     assert not study.study.get_trials(states=(TrialState.RUNNING,))
-    assert study.study.get_trials(states=(TrialState.FAIL,))  # some were killed at work, and drawn anew
+    assert study.study.get_trials(states=(TrialState.FAIL,))
 
 
 def test_another_question_is_refused_by_its_field(tmp_path):
@@ -113,8 +122,19 @@ def test_a_broken_file_gives_way_to_its_copy(tmp_path):
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.warns(UnseeWarning, match="going on from its last copy"):
         study = Study.open(tmp_path, {"question": 1}, seed=3)
-    assert len(study.finished()) >= 20
+    assert len(study.finished()) == 25
     assert len(work(tmp_path, 30).finished()) == 30
+
+
+def test_a_file_that_another_holds_is_not_taken_for_broken(tmp_path, monkeypatch):
+    monkeypatch.setattr("unsee.study.PATIENCE", 0.1)
+    work(tmp_path, 3)
+    with contextlib.closing(sqlite3.connect(tmp_path / "study.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreError, match="held by another process"):
+            Study.open(tmp_path, {"question": 1}, seed=3)
+        other.execute("ROLLBACK")
+    assert len(Study.open(tmp_path, {"question": 1}, seed=3).finished()) == 3
 
 
 def test_a_broken_file_without_a_copy_says_so(tmp_path):

@@ -2,8 +2,8 @@
 
 What Optuna leaves to its user is done here. A trial belongs to the process that holds its lock, which
 the kernel frees when that process dies; its trial is then marked as failed and drawn anew. The
-sampler is seeded by the number of finished trials, so that with one process the finished trials are
-the same whatever was killed in between.
+sampler is seeded by the number of the draw, the first that no finished or living trial has: no two
+processes draw the same, and with one the finished trials are the same whatever was killed in between.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import sqlite3
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from unsee.errors import StoreError, UnseeWarning
 from unsee.randomness import stream
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
-BACKUP_EVERY = 20
+DRAW = "draw"
+PATIENCE = 60  # seconds, for another process to let go of the file
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class Study:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder / "study.lock"):
             _mend(folder)
-            engine = {"connect_args": {"timeout": 60}}
+            engine = {"connect_args": {"timeout": PATIENCE}}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 storage = optuna.storages.RDBStorage(f"sqlite:///{folder / 'study.db'}", engine)
@@ -68,16 +70,17 @@ class Study:
         The first of all is `first`: a warm start.
         """
         with _locked(self.folder / "study.lock"):
-            under_way = self._fail_the_dead()
-            taken = len(self.finished()) + under_way
-            if taken >= most:
+            living = self._fail_the_dead()
+            taken = [*self.finished(), *living]
+            if len(taken) >= most:
                 yield None
                 return
-            seed = int(stream(self.seed, "tpe", len(self.finished())).integers(2**32))
-            sampler = optuna.samplers.TPESampler(seed=seed)
+            used = {trial.user_attrs.get(DRAW, place) for place, trial in enumerate(taken)}
+            draw = next(number for number in count() if number not in used)
             # Not enqueued: a process killed between enqueueing and asking would leave it there for ever.
-            self.study.sampler = sampler if taken else _warm(dict(first), sampler)
+            self.study.sampler = self._sampler(draw, {} if draw else first, bool(living))
             trial = self.study.ask(dict(space))
+            trial.set_user_attr(DRAW, draw)
             lock = _grabbed(self._lock_of(trial.number))
         try:
             yield trial
@@ -86,34 +89,37 @@ class Study:
             self._lock_of(trial.number).unlink(missing_ok=True)
 
     def tell(self, trial: optuna.Trial, value: float | None, state: TrialState = TrialState.COMPLETE) -> None:
-        """End a trial; every so often, the file is copied."""
+        """End a trial, and copy the file."""
         with _locked(self.folder / "study.lock"):
             self.study.tell(trial, value, state)
-            if len(self.finished()) % BACKUP_EVERY == 0:
-                _back_up(self.folder)
+            _back_up(self.folder)
 
-    def _fail_the_dead(self) -> int:
-        """Mark as failed whatever nobody works on any more; return how many are really under way."""
-        alive = 0
+    def _sampler(
+        self, draw: int, fixed: Mapping[str, float], in_company: bool
+    ) -> optuna.samplers.BaseSampler:
+        """Return what draws: away from trials that others are at, with the fixed values where there are."""
+        seed = int(stream(self.seed, "tpe", draw).integers(2**32))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Optuna calls both experimental
+            sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=in_company)
+            return optuna.samplers.PartialFixedSampler(dict(fixed), sampler) if fixed else sampler
+
+    def _fail_the_dead(self) -> list[FrozenTrial]:
+        """Mark as failed whatever nobody works on any more; return those that are really under way."""
+        living = []
         for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             path = self._lock_of(trial.number)
             try:
                 os.close(_grabbed(path, wait=False))
             except BlockingIOError:
-                alive += 1
+                living.append(trial)
                 continue
             path.unlink(missing_ok=True)
             self.study.tell(trial.number, state=TrialState.FAIL)
-        return alive
+        return living
 
     def _lock_of(self, number: int) -> Path:
         return self.folder / f"trial-{number}.lock"
-
-
-def _warm(first: dict[str, float], sampler: optuna.samplers.BaseSampler) -> optuna.samplers.BaseSampler:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Optuna calls it experimental
-        return optuna.samplers.PartialFixedSampler(first, sampler)
 
 
 @contextlib.contextmanager
@@ -161,7 +167,10 @@ def _mend(folder: Path) -> None:
 
 def _whole(path: Path) -> bool:
     try:
-        with contextlib.closing(sqlite3.connect(path)) as database:
+        with contextlib.closing(sqlite3.connect(path, timeout=PATIENCE)) as database:
             return database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            held = f"held by another process for {PATIENCE} s"
+            raise StoreError(f"the study at {path}", held, "end that process, or try again") from None
         return False
