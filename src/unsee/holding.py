@@ -1,4 +1,4 @@
-"""One process at a time in a folder; whoever comes second waits, or is told who is there.
+"""One process at a time in a folder, or at a file; whoever comes second waits, or is told who is there.
 
 The kernel frees the lock of a process that died, so that none is ever left behind.
 """
@@ -46,6 +46,29 @@ def alone(folder: Path, *, wait: bool = False, do: str = "choose another folder"
             (folder / HOLDER).unlink(missing_ok=True)
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file while the block runs, after all who came before."""
+    lock = grabbed(path)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def grabbed(path: Path, *, wait: bool = True) -> int:
+    """Return a handle that holds a file until it is closed; without waiting: or BlockingIOError."""
+    import fcntl
+
+    lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        os.close(lock)
+        raise
+    return lock
 
 
 def _holder(folder: Path) -> str:

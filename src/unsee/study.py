@@ -7,7 +7,6 @@ processes draw the same, and with one the finished trials are the same whatever 
 """
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 import warnings
@@ -23,6 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from unsee.checkpoint import refuse_another_run
 from unsee.errors import StoreError, UnseeWarning
+from unsee.holding import grabbed, locked
 from unsee.randomness import stream
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
@@ -42,7 +42,7 @@ class Study:
     def open(cls, folder: Path, identity: Mapping[str, Any], seed: int) -> "Study":
         """Open the folder's study, or begin it; refuse to go on with another question."""
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder / "study.lock"):
+        with locked(folder / "study.lock"):
             _mend(folder)
             engine = {"connect_args": {"timeout": PATIENCE}}
             with warnings.catch_warnings():
@@ -69,7 +69,7 @@ class Study:
 
         The first of all is `first`: a warm start.
         """
-        with _locked(self.folder / "study.lock"):
+        with locked(self.folder / "study.lock"):
             living = self._fail_the_dead()
             taken = [*self.finished(), *living]
             if len(taken) >= most:
@@ -81,7 +81,7 @@ class Study:
             self.study.sampler = self._sampler(draw, {} if draw else first, bool(living))
             trial = self.study.ask(dict(space))
             trial.set_user_attr(DRAW, draw)
-            lock = _grabbed(self._lock_of(trial.number))
+            lock = grabbed(self._lock_of(trial.number))
         try:
             yield trial
         finally:
@@ -90,7 +90,7 @@ class Study:
 
     def tell(self, trial: optuna.Trial, value: float | None, state: TrialState = TrialState.COMPLETE) -> None:
         """End a trial, and copy the file."""
-        with _locked(self.folder / "study.lock"):
+        with locked(self.folder / "study.lock"):
             self.study.tell(trial, value, state)
             _back_up(self.folder)
 
@@ -110,7 +110,7 @@ class Study:
         for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             path = self._lock_of(trial.number)
             try:
-                os.close(_grabbed(path, wait=False))
+                os.close(grabbed(path, wait=False))
             except BlockingIOError:
                 living.append(trial)
                 continue
@@ -120,25 +120,6 @@ class Study:
 
     def _lock_of(self, number: int) -> Path:
         return self.folder / f"trial-{number}.lock"
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    lock = _grabbed(path)
-    try:
-        yield
-    finally:
-        os.close(lock)
-
-
-def _grabbed(path: Path, *, wait: bool = True) -> int:
-    lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        os.close(lock)
-        raise
-    return lock
 
 
 def _back_up(folder: Path) -> None:

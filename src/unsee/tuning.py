@@ -4,6 +4,7 @@ As in the paper's supplement, each trial divides D_f and D_f,clean 80 / 20 in fi
 80 %, and is judged on D_r^val, T(D_r^val) and the 20 %. What the search receives holds no test data.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -27,11 +28,8 @@ from unsee.recipe import PAPERS, Recipe, recipe_of
 from unsee.study import Study
 
 # Departs from the paper, which does not state its ranges: these hold all of Table S1 with room on both sides.
-SPACE = {
-    "lr": FloatDistribution(1e-6, 1e-3, log=True),
-    "lambda_kl": FloatDistribution(1e3, 1e6, log=True),
-    "lambda_f": FloatDistribution(0.03, 10.0, log=True),
-}
+SPACE = {"lr": (1e-6, 1e-3), "lambda_kl": (1e3, 1e6), "lambda_f": (0.03, 10.0)}
+ROOM = 10.0  # on both sides of a start that lies outside
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,13 @@ class Budget:
     folds: int = 5
     epochs: int = 10
     prune: float | None = 0.05
+
+    def __post_init__(self) -> None:
+        for name, least in (("trials", 1), ("folds", 2), ("epochs", 1)):
+            if (found := getattr(self, name)) < least:
+                raise InputError(f"{name} of at least {least}", f"{found}", "give more")
+        if self.minutes is not None and not self.minutes > 0:
+            raise InputError("minutes above 0", f"{self.minutes:g}", "give more, or none for no limit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,34 +72,55 @@ class Found:
 def tune(
     model: nn.Module,
     request: Request,
-    memory: Memory,
+    memory: Memory | None,
     validation: Validation,
     recipe: Recipe | str | None = None,
     *,
     folder: Path | str,
     budget: Budget = Budget(),  # noqa: B008
+    space: Mapping[str, tuple[float, float]] = SPACE,
     seed: int = 0,
     on_trial: Callable[[Found], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Found:
     """Search for the recipe; `recipe` is where it starts and what it keeps of the rest.
 
+    `space` has the range of each number that is sought; it is widened where the start lies outside. A weight
+    that is 0 in the recipe stays 0: that term is not used.
+
     Any number of processes may call this with the same folder: they share the trials. Each may be
     killed; the same call goes on.
     """
     base = replace(recipe_of(recipe, request.pattern, PAPERS), epochs=budget.epochs)
-    search = _Search(model, request, memory, validation, base, budget, seed)
+    ranges = _ranges(space, base)
+    search = _Search(model, request, memory, validation, base, budget, ranges, seed)
     study = Study.open(Path(folder), search.identity(), seed)
-    start = {name: float(np.clip(getattr(base, name), d.low, d.high)) for name, d in SPACE.items()}
+    start = {name: getattr(base, name) for name in ranges}
     end = time.monotonic() + 60 * budget.minutes if budget.minutes else None
     while not (stop and stop()) and not (end and time.monotonic() > end):
-        with study.trial(budget.trials, SPACE, start) as trial:
+        with study.trial(budget.trials, ranges, start) as trial:
             if trial is None:
                 break
             search.run(study, trial)
         if on_trial:
             on_trial(_found(study, base))
     return _found(study, base)
+
+
+def _ranges(space: Mapping[str, tuple[float, float]], base: Recipe) -> dict[str, FloatDistribution]:
+    """Return the ranges as they are searched, each with the start in it."""
+    found = {}
+    for name, (low, high) in space.items():
+        if name not in SPACE:
+            raise InputError(f"a range of {', '.join(SPACE)}", f"one of {name}", "leave it out")
+        if not 0 < low < high < math.inf:
+            raise InputError(f"0 < low < high for {name}", f"{low:g} and {high:g}", "turn or widen it")
+        if start := getattr(base, name):
+            low, high = (
+                (low, high) if low <= start <= high else (min(low, start / ROOM), max(high, start * ROOM))
+            )
+            found[name] = FloatDistribution(low, high, log=True)
+    return found
 
 
 def write(found: Found, folder: Path | str) -> dict[str, Any]:
@@ -118,20 +144,21 @@ class _Search:
         self,
         model: nn.Module,
         request: Request,
-        memory: Memory,
+        memory: Memory | None,
         validation: Validation,
         base: Recipe,
         budget: Budget,
+        ranges: Mapping[str, FloatDistribution],
         seed: int,
     ) -> None:
         if validation.D_r_extra is None and "D_r_extra" in request.pattern.arrows:
             raise InputError("D_r,extra^val in the validation", "none", "give T, or the set itself")
         self.model, self.request, self.validation = model, request, validation
-        self.base, self.budget, self.seed = base, budget, seed
+        self.base, self.budget, self.ranges, self.seed = base, budget, ranges, seed
         # F over D_r is the same for every trial: D_f's share is taken out once.
         self.whole = memory
         self.memory = memory
-        if base.fisher_over == "D_r":
+        if memory and base.fisher_over == "D_r":
             self.memory = memory.subtract(remember(model, request.D_f))
         self.folds = request.D_f.folds(budget.folds, seed)
 
@@ -140,14 +167,14 @@ class _Search:
         r, v = self.request, self.validation
         return {
             "model": networks.identity(self.model),
-            "memory": self.whole.id,
+            "memory": self.whole.id if self.whole else None,
             "pattern": r.pattern.name,
             "D_f": r.D_f.fingerprint,
             "D_f_clean": r.D_f_clean.fingerprint if r.D_f_clean is not None else None,
             "D_r_val": v.D_r.fingerprint,
             "D_r_extra_val": v.D_r_extra.fingerprint if v.D_r_extra is not None else None,
             "recipe": self.base.words(),
-            "space": {name: [d.low, d.high] for name, d in SPACE.items()},
+            "space": {name: [d.low, d.high] for name, d in self.ranges.items()},
             "folds": self.budget.folds,
             "prune": self.budget.prune,
             "seed": self.seed,
@@ -158,18 +185,23 @@ class _Search:
         recipe = replace(self.base, **trial.params, fisher_over="D")
         scores: list[float] = []
         trial.set_user_attr("samples", 0)
+        begun = time.monotonic()
         try:
             for fold in range(self.budget.folds):
                 scores.append(self._fold(study, trial, recipe, fold, scores))
         except optuna.TrialPruned:
-            study.tell(trial, None, TrialState.PRUNED)
+            self._end(study, trial, begun, None)
             return
         except Diverged:
             # As the least score and not as a failure, from which the sampler would learn nothing.
             trial.set_user_attr("diverged", True)
             scores = [0.0]
         trial.set_user_attr("folds", scores)
-        study.tell(trial, float(np.mean(scores)))
+        self._end(study, trial, begun, float(np.mean(scores)))
+
+    def _end(self, study: Study, trial: optuna.Trial, begun: float, score: float | None) -> None:
+        trial.set_user_attr("seconds", round(time.monotonic() - begun, 1))
+        study.tell(trial, score, TrialState.PRUNED if score is None else TrialState.COMPLETE)
 
     def _fold(
         self, study: Study, trial: optuna.Trial, recipe: Recipe, fold: int, before: list[float]
@@ -195,8 +227,8 @@ class _Search:
             epoch += 1
             return {"score": score}
 
-        forget(self.model, part, self.memory, recipe, seed=self.seed, evaluator=watch)
-        return score
+        result = forget(self.model, part, self.memory, recipe, seed=self.seed, evaluator=watch)
+        return judge(result.model)  # what was watched last may have been undone, where it fell below a floor
 
 
 def _cut(request: Request, rows: np.ndarray) -> Request:
@@ -204,9 +236,8 @@ def _cut(request: Request, rows: np.ndarray) -> Request:
     clean = request.D_f_clean
     if clean is not None and len(clean) != len(request.D_f):
         raise InputError("D_f,clean as long as D_f, to cut both by image", f"{len(clean)}", "pair them up")
-    return Request(
-        request.pattern, request.D_f.subset(rows), clean.subset(rows) if clean is not None else None
-    )
+    clean = clean.subset(rows) if clean is not None else None
+    return replace(request, D_f=request.D_f.subset(rows), D_f_clean=clean)
 
 
 def _judge(held: Request, validation: Validation) -> Callable[[nn.Module], float]:
@@ -248,10 +279,12 @@ def _found(study: Study, base: Recipe) -> Found:
 def _row(number: int, trial: FrozenTrial) -> dict[str, Any]:
     values = trial.intermediate_values
     last = trial.value if trial.state is TrialState.COMPLETE else values[max(values)] if values else 0.0
+    known = trial.user_attrs
     return {
         "trial": number,
-        "state": trial.state.name.lower(),
+        "state": "diverged" if known.get("diverged") else trial.state.name.lower(),
         **trial.params,
         "score": last,
-        "samples": trial.user_attrs.get("samples", 0),
+        "samples": known.get("samples", 0),
+        "seconds": known.get("seconds"),
     }

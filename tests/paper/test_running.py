@@ -4,6 +4,7 @@ import pytest
 
 from unsee import networks, sources
 from unsee.errors import InputError, Interrupted
+from unsee.holding import locked
 from unsee.paper import cells
 from unsee.paper.cells import METHODS, Cell, Unit
 from unsee.paper.growing import grown, halved
@@ -79,13 +80,39 @@ def test_a_run_that_diverges_is_written_down_as_such(tmp_path, monkeypatch):
     assert "| 1, 1 diverged |" in text(rows, TINY, [])
 
 
-def test_another_recipe_begins_anew(tmp_path):
+def test_rows_of_another_recipe_or_network_are_refused_and_kept(tmp_path):
     rows, cell = Rows(tmp_path / "rows"), Cell(TILE, "B", "CE")
-    said = []
-    for epochs in (1, 2, 2):
-        run_all([cell], rows, replace(TINY, epochs=epochs), tmp_path / "work", said.append)
-    assert len(said) == 2
-    assert len(rows.read(cell)[0]["trajectory"]) == 3
+    run_all([cell], rows, TINY, tmp_path / "work", print)
+    before = rows.read(cell)
+    with pytest.raises(InputError, match="another recipe"):
+        run_all([cell], rows, replace(TINY, epochs=2), tmp_path / "work", print)
+    more = [cell, Cell(TILE, "C", "CE")]
+    with pytest.raises(InputError, match="found none: choose another folder"):
+        run_all(more, rows, TINY, tmp_path / "elsewhere", print)
+    assert not (tmp_path / "elsewhere").exists()  # refused before anything was trained
+    run_all([cell], Rows(tmp_path / "others"), replace(TINY, pretraining_epochs=2), tmp_path / "other", print)
+    with pytest.raises(InputError, match="found network"):
+        run_all(more, rows, replace(TINY, pretraining_epochs=2), tmp_path / "other", print)
+    assert rows.read(cell) == before
+
+
+def test_what_is_all_there_needs_neither_data_nor_network(tmp_path, monkeypatch):
+    rows, cell, said = Rows(tmp_path / "rows"), Cell(TILE, "B", "CE"), []
+    run_all([cell], rows, TINY, tmp_path / "work", print)
+    monkeypatch.setattr(sources, "bundled", None)
+    assert run_all([cell], rows, TINY, tmp_path / "elsewhere", said.append) == []
+    assert "all runs are there" in said[0]
+
+
+def test_a_run_that_another_process_is_at_is_left_to_it(tmp_path):
+    cells, rows, said = [Cell(TILE, "B", line) for line in ("CE", "CE + RLD")], Rows(tmp_path / "rows"), []
+    (tmp_path / "work" / TILE.name).mkdir(parents=True)
+    with locked(tmp_path / "work" / TILE.name / f"{cells[0].name}-0.lock"):
+        run_all(cells, rows, TINY, tmp_path / "work", said.append)
+    assert [len(rows.read(cell)) for cell in cells] == [0, 1]
+    run_all(cells, rows, TINY, tmp_path / "work", said.append)
+    assert [len(rows.read(cell)) for cell in cells] == [1, 1]
+    assert not list(tmp_path.rglob("*.lock"))
 
 
 def test_a_network_begun_at_half_the_size_goes_on_where_it_was_stopped(tmp_path, data, monkeypatch):
@@ -118,5 +145,6 @@ def test_a_network_begun_at_half_the_size_goes_on_where_it_was_stopped(tmp_path,
 def test_a_folder_of_another_run_is_refused_and_not_called_skipped(tmp_path):
     cell, rows = Cell(TILE, "B", "CE"), Rows(tmp_path / "rows")
     run_all([cell], rows, TINY, tmp_path / "work", lambda _: None)
+    others = Rows(tmp_path / "others")
     with pytest.raises(InputError, match="to go on with the run"):
-        run_all([cell], rows, replace(TINY, pretraining_epochs=2), tmp_path / "work", lambda _: None)
+        run_all([cell], others, replace(TINY, pretraining_epochs=2), tmp_path / "work", lambda _: None)

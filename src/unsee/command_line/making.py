@@ -7,17 +7,21 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from torch import nn
 
 from unsee import demo as demonstration
 from unsee import memory as remembering
 from unsee import networks, sources, store, training, tuning
-from unsee.command_line.options import four_from, recipe_from
+from unsee.cases import case as cases
+from unsee.cases import examining
+from unsee.command_line.options import four_from, is_case, recipe_from, refuse_options
 from unsee.command_line.telling import print_json, stopping, tell
 from unsee.errors import Diverged, InputError, UsageError
 from unsee.evaluation import evaluate as judge
+from unsee.formulation import Request, Validation
 from unsee.paper import experiments
 from unsee.paper.running import QUICK, Scale
-from unsee.recipe import PAPERS
+from unsee.recipe import PAPERS, Recipe
 from unsee.report import figures
 
 
@@ -98,11 +102,13 @@ def train(a: argparse.Namespace) -> int:
 
 def tune(a: argparse.Namespace) -> int:
     """`unsee tune`: leaves recipe.json, search.json and search.png in the study's folder."""
-    model = networks.load(a.model)
-    four = four_from(a, model)
-    if four.validation is None:
-        raise InputError("D_r for validation", "none", "give --D-r, or --data with --class")
+    model, request, memory, validation, recipe = _to_tune(a)
+    if validation is None:
+        do = "write `remember` into the case" if is_case(a.model) else "give --D-r, or --data with --class"
+        raise InputError("D_r for validation", "none", do)
     budget = tuning.Budget(a.trials, a.minutes, a.folds, a.epochs, a.prune if a.prune >= 0 else None)
+    asked = {name: getattr(a, f"{name}_range") for name in tuning.SPACE}
+    space = tuning.SPACE | {name: (ends[0], ends[1]) for name, ends in asked.items() if ends}
     console = Console(quiet=a.json, highlight=False)
 
     def show(found: tuning.Found) -> None:
@@ -113,18 +119,22 @@ def tune(a: argparse.Namespace) -> int:
     with stopping() as stop:
         found = tuning.tune(
             model,
-            four.request(a.pattern),
-            remembering.Memory.load(a.memory),
-            four.validation,
-            recipe_from(a, PAPERS),
+            request,
+            memory,
+            validation,
+            recipe,
             folder=a.out,
             budget=budget,
+            space=space,
             seed=a.seed,
             on_trial=show,
             stop=stop,
         )
     words = tuning.write(found, a.out)
-    figures.save(figures.search(found.trials, tuple(tuning.SPACE)), Path(a.out) / "search.png")
+    figures.save(
+        figures.search(found.trials, [name for name in tuning.SPACE if name in found.trials[0]]),
+        Path(a.out) / "search.png",
+    )
     console.print(
         f"Best: {found.score:.3f} ± {found.deviation:.3f} over the folds; {found.samples:,} samples passed."
     )
@@ -132,15 +142,32 @@ def tune(a: argparse.Namespace) -> int:
     return 0
 
 
+def _to_tune(
+    a: argparse.Namespace,
+) -> tuple[nn.Module, Request, remembering.Memory | None, Validation | None, Recipe]:
+    """Return what is searched on, and where the search starts: as the case says, or the options."""
+    if is_case(a.model):
+        refuse_options(a, but=("epochs", "batch_size"))
+        ready = examining.examine(cases.load(a.model), Path(a.model).parent, allow_code=a.allow_code)
+        return ready.model, ready.request, ready.memory, ready.four.validation, ready.recipe
+    for option in ("pattern", "memory"):
+        if getattr(a, option) is None:
+            raise UsageError(f"--{option}", "none", "name it, or name a case file")
+    model = networks.load(a.model)
+    four = four_from(a, model)
+    memory = remembering.Memory.load(a.memory)
+    return model, four.request(a.pattern), memory, four.validation, recipe_from(a, PAPERS)
+
+
 def reproduce(a: argparse.Namespace) -> int:
     """`unsee reproduce`: the paper's tables and figures; goes on where it was stopped."""
     scale = QUICK if a.quick else Scale()
-    scale = replace(scale, seeds=a.seeds) if a.seeds else scale
+    scale = replace(scale, seeds=a.seeds) if a.seeds is not None else scale
     console = Console(quiet=a.json, highlight=False)
     with stopping() as stop:
         words = experiments.reproduce(
             a.names,
-            a.out,
+            a.out or ("runs/quick" if a.quick else "results/paper"),
             work=f"{a.work}-quick" if a.quick else a.work,
             scale=scale,
             only=a.data,

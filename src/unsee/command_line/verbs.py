@@ -185,11 +185,11 @@ def _tune(verbs: Any) -> None:
         "    --data bundled --class 0 --T tile --trials 20 --folds 2 --epochs 2 --out runs/study"
     )
     verb = verb_of(verbs, "tune", "search for lambda_f, lambda_KL and the learning rate", example)
-    verb.add_argument("model", metavar="MODEL", help="a model's .safetensors file")
-    verb.add_argument("--pattern", required=True, metavar="A|B|C", help="what is to be forgotten (Table 1)")
+    model_or_case(verb)
+    verb.add_argument("--pattern", metavar="A|B|C", help="what is to be forgotten (Table 1)")
     text = "the study's folder: the same command goes on there, and several may run at once"
     verb.add_argument("--out", required=True, type=place, metavar="FOLDER", help=text)
-    verb.add_argument("--memory", required=True, metavar="FILE", help="what `unsee remember` wrote")
+    verb.add_argument("--memory", metavar="FILE", help="what `unsee remember` wrote")
     text = "where to start, and what to keep of the rest (the paper's)"
     verb.add_argument("--recipe", metavar="NAME|FILE", help=text)
     verb.add_argument("--trials", type=int, default=200, metavar="N", help="finished trials (%(default)s)")
@@ -199,18 +199,21 @@ def _tune(verbs: Any) -> None:
     verb.add_argument("--batch-size", type=int, metavar="N", help="samples of D_f a step (the recipe's)")
     text = "give a trial up when so far behind the best (%(default)s); a negative number: never"
     verb.add_argument("--prune", type=float, default=0.05, metavar="X", help=text)
+    for name, ends in (("lr", "1e-6 1e-3"), ("lambda-kl", "1e3 1e6"), ("lambda-f", "0.03 10")):
+        text = f"where {name} is sought ({ends}, and the recipe's)"
+        verb.add_argument(f"--{name}-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help=text)
+    of_a_case(verb)
     four_sets(verb)
 
 
 def _reproduce(verbs: Any) -> None:
-    example = "unsee reproduce all --quick --out runs/quick\nunsee reproduce figure-4 --data fashion-mnist"
+    example = "unsee reproduce all --quick\nunsee reproduce figure-4 --data fashion-mnist --out runs/mine"
     text = "run the paper's tables and figures again, beside the published numbers"
     verb = verb_of(verbs, "reproduce", text, example, run=False)
     names = "table-2, table-s1, figure-2, figure-3, figure-4, figure-s1, figure-s2, or all"
     verb.add_argument("names", nargs="+", metavar="NAME", help=names)
-    verb.add_argument(
-        "--out", default="results/paper", metavar="FOLDER", help="rows, figures, page (%(default)s)"
-    )
+    text = "rows, figures, page (results/paper; with --quick runs/quick)"
+    verb.add_argument("--out", metavar="FOLDER", help=text)
     text = "networks and memories, to go on from (%(default)s)"
     verb.add_argument("--work", default="runs/paper", metavar="FOLDER", help=text)
     verb.add_argument("--quick", action="store_true", help="bundled data, one seed, few epochs: does it run?")

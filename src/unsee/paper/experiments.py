@@ -40,6 +40,8 @@ def reproduce(
     for name in names:
         if name not in CELLS:
             raise UsageError(f"all or some of {', '.join(CELLS)}", f"{name!r}", "choose among those")
+    if only not in (None, *DATA):
+        raise UsageError(f"--data {' or '.join(DATA)}", f"{only!r}", "choose one of those, or leave it out")
     folder, work, scale = Path(folder), Path(work), scale or Scale()
     rows = Rows(folder / "rows")
     cells = [cell for name in names for cell in CELLS[name] if only in (None, cell.unit.data)]

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from unsee import store
-from unsee.paper.cells import Cell
+from unsee.errors import InputError
+from unsee.holding import alone
+from unsee.paper.cells import Cell, Unit
 from unsee.recipe import Recipe
 
 
@@ -22,20 +24,34 @@ class Rows:
         """Return the cell's file."""
         return self.folder / f"{cell.name}.json"
 
-    def read(self, cell: Cell, key: Mapping[str, Any] | None = None) -> dict[int, dict[str, Any]]:
-        """Return the finished runs by seed: those under this key (network, recipe), where one is given."""
-        if not self.path(cell).exists():
-            return {}
-        known = store.read_json(self.path(cell))
-        if key is not None and _whole(known["key"]) != _whole(key):
-            return {}
+    def network(self, unit: Unit) -> str | None:
+        """Return the hash of the network that a unit's rows are of, as far as there are any."""
+        path = self.folder / f"{unit.name}-pretrained.json"
+        return store.read_json(path)["network"] if path.exists() else None
+
+    def read(self, cell: Cell) -> dict[int, dict[str, Any]]:
+        """Return the finished runs by seed."""
+        known = store.read_json(self.path(cell)) if self.path(cell).exists() else {"seeds": {}}
         return {int(seed): run for seed, run in known["seeds"].items()}
 
+    def under(self, cell: Cell, key: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+        """Return the finished runs by seed; refuse those of another network or recipe.
+
+        They cannot be averaged with these, and are hours of somebody's machine: nothing replaces them.
+        """
+        path = self.path(cell)
+        if path.exists() and _whole(known := store.read_json(path)["key"]) != _whole(key):
+            what = "network" if known["network"] != key["network"] else "recipe"
+            found = f"runs of another {what}"
+            raise InputError(f"none but runs of this {what} in {path}", found, "choose another folder")
+        return self.read(cell)
+
     def add(self, cell: Cell, key: Mapping[str, Any], seed: int, run: dict[str, Any]) -> None:
-        """Write one more run down; runs under another key give way, as they cannot be averaged with it."""
-        seeds = self.read(cell, key) | {seed: run}
-        words = {"cell": cell.name, "key": dict(key), "seeds": {str(s): seeds[s] for s in sorted(seeds)}}
-        store.write_json(self.path(cell), words)
+        """Write one more run down."""
+        with alone(self.folder, wait=True):
+            seeds = self.under(cell, key) | {seed: run}
+            words = {"cell": cell.name, "key": dict(key), "seeds": {str(s): seeds[s] for s in sorted(seeds)}}
+            store.write_json(self.path(cell), words)
 
 
 def _whole(key: Mapping[str, Any]) -> tuple[str, Recipe]:

@@ -1,7 +1,9 @@
 """Run the cells: pretrain a unit once, remember once, forget with every seed that is not there yet."""
 
+import contextlib
+import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from unsee.errors import Diverged, InputError
 from unsee.evaluation import evaluate, evaluator
 from unsee.forgetting import forget
 from unsee.formulation import FourDatasets
+from unsee.holding import grabbed
 from unsee.memory import Memory, remember
 from unsee.paper.cells import Cell, Unit
 from unsee.paper.growing import grown, halved
@@ -43,6 +46,10 @@ class Scale:
     quick: bool = False
     printed: bool = True
 
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise InputError("at least one seed", f"{self.seeds}", "give more")
+
     def recipe(self, cell: Cell) -> Recipe:
         """Return the cell's recipe at this scale."""
         paper = cell.recipe
@@ -63,6 +70,7 @@ QUICK = Scale(seeds=1, pretraining_epochs=4, epochs=3, batch_size=64, limit=200,
 class Pretrained:
     """A unit ready to forget: its data, its network, its memory."""
 
+    unit: Unit
     four: FourDatasets
     model: nn.Module
     memory: Memory
@@ -82,7 +90,7 @@ def pretrained(
     if memory is None or memory.model != networks.identity(model):
         memory = remember(model, four.pretraining, progress=progress)
         memory.save(path)
-    return Pretrained(four, model, memory, networks.identity(model))
+    return Pretrained(unit, four, model, memory, networks.identity(model))
 
 
 def trained(
@@ -152,31 +160,79 @@ def run_all(
     stop: Any = None,
 ) -> list[str]:
     """Run what is missing, unit by unit; return the names of what was skipped, with the reason."""
-    cells, skipped, spent = list(dict.fromkeys(cells)), [], []
+    cells, skipped = list(dict.fromkeys(cells)), []
     for unit in dict.fromkeys(cell.unit for cell in cells):
+        mine, known = [cell for cell in cells if cell.unit == unit], rows.network(unit)
+        if known and not _missing(mine, rows, scale, known):
+            say(f"{unit.name}: all runs are there, of network {known[:10]}")
+            continue
         try:
             scale.data(unit.data)
         except InputError as error:
             skipped.append(f"{unit.name}: {error}")
             continue
+        if known:
+            _check_network(known, work / unit.name, rows.folder)
         ready = pretrained(unit, scale, work, progress=progress, stop=stop)
-        _write_pretrained(rows.folder / f"{unit.name}-pretrained.json", ready)
-        keys = {
-            cell: {"network": ready.id, **asdict(scale.recipe(cell))} for cell in cells if cell.unit == unit
-        }
-        missing = [
-            (cell, seed)
-            for seed in range(scale.seeds)
-            for cell, key in keys.items()
-            if seed not in rows.read(cell, key) and (seed == 0 or cell.line != "truncation")
-        ]
-        for done, (cell, seed) in enumerate(missing):
-            left = (len(missing) - done) * sum(spent) / len(spent) / 60 if spent else None
-            say(f"{cell.name}, seed {seed}: {len(missing) - done} left in {unit.name}{_minutes(left)}")
-            start = time.monotonic()
-            rows.add(cell, keys[cell], seed, run_cell(cell, ready, seed, scale, stop))
-            spent.append(time.monotonic() - start)
+        if not known:
+            _write_pretrained(rows.folder / f"{unit.name}-pretrained.json", ready)
+        _run_unit(mine, ready, rows, scale, work / unit.name, say, stop)
     return skipped
+
+
+def _run_unit(
+    cells: list[Cell], ready: Pretrained, rows: Rows, scale: Scale, folder: Path, say: Say, stop: Any
+) -> None:
+    """Run what is missing of a unit; what another process is at, or has done meanwhile, is left to it."""
+    missing, spent = _missing(cells, rows, scale, ready.id), []
+    for done, (cell, seed) in enumerate(missing):
+        with _claimed(folder / f"{cell.name}-{seed}.lock") as mine:
+            if not mine or seed in rows.read(cell):
+                continue
+            left = (len(missing) - done) * sum(spent) / len(spent) / 60 if spent else None
+            say(f"{cell.name}, seed {seed}: {len(missing) - done} left in {ready.unit.name}{_minutes(left)}")
+            start = time.monotonic()
+            rows.add(cell, _key(cell, scale, ready.id), seed, run_cell(cell, ready, seed, scale, stop))
+            spent.append(time.monotonic() - start)
+
+
+@contextlib.contextmanager
+def _claimed(path: Path) -> Iterator[bool]:
+    """Hold a run, so that processes side by side share the work; whether it was free."""
+    try:
+        lock = grabbed(path, wait=False)
+    except BlockingIOError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(lock)
+
+
+def _missing(cells: list[Cell], rows: Rows, scale: Scale, network: str) -> list[tuple[Cell, int]]:
+    there = {cell: rows.under(cell, _key(cell, scale, network)) for cell in cells}
+    return [
+        (cell, seed)
+        for seed in range(scale.seeds)
+        for cell in cells
+        if seed not in there[cell] and (seed == 0 or cell.line != "truncation")
+    ]
+
+
+def _key(cell: Cell, scale: Scale, network: str) -> dict[str, Any]:
+    return {"network": network, **asdict(scale.recipe(cell))}
+
+
+def _check_network(known: str, folder: Path, rows: Path) -> None:
+    """Refuse, before hours of pretraining, to go on with rows of a network that is not here."""
+    path = folder / "model.safetensors"
+    found = networks.identity(networks.load(path)) if path.exists() else None
+    if found != known:
+        words = f"network {found[:10]}" if found else "none"
+        do = "choose another folder for rows (--out), where all are run anew"
+        raise InputError(f"network {known[:10]}, which the rows in {rows} are of, at {path}", words, do)
 
 
 def write_scratch(
@@ -194,13 +250,8 @@ def write_scratch(
 
 
 def _write_pretrained(path: Path, ready: Pretrained) -> None:
-    if not path.exists() or store.read_json(path)["network"] != ready.id:
-        words = {
-            "network": ready.id,
-            "scores": brief(evaluate(ready.model, ready.four)),
-            "memory_n": ready.memory.n,
-        }
-        store.write_json(path, words)
+    scores = brief(evaluate(ready.model, ready.four))
+    store.write_json(path, {"network": ready.id, "scores": scores, "memory_n": ready.memory.n})
 
 
 def _minutes(left: float | None) -> str:

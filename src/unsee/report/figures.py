@@ -82,7 +82,7 @@ def search(trials: Sequence[Row], names: Sequence[str]) -> Figure:
     progress.scatter(range(1, len(trials) + 1), scores, c=colors, s=16)
     best = np.maximum.accumulate([t["score"] if t["state"] == "complete" else 0.0 for t in trials])
     progress.step(range(1, len(trials) + 1), best, where="post", color="#0072B2")
-    progress.set(xlabel="trial (grey: given up)", ylabel="least accuracy (validation)")
+    progress.set(xlabel="trial (grey: given up, or diverged)", ylabel="least accuracy (validation)")
     mattered.barh(names, [_rank_correlation(complete, name) for name in names], color="#0072B2")
     mattered.set(xlabel="|rank correlation| with the score", xlim=(0, 1))
     for axes, name in zip(slices, names, strict=True):
