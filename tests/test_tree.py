@@ -25,7 +25,7 @@ LAYERS = [
     *("layers", "networks", "answers"),
     *("transforms", "columns", "phrases", "parsing", "filling", "formulation", "twins"),
     *("rules", "tiers", "fisher", "sketch", "wordcounts", "memory"),
-    *("terms", "recipe", "standins", "replay"),
+    *("terms", "paper.reported", "recipe", "standins", "replay"),
     *("plan", "updating", "descent", "training", "loss", "balance", "floor", "lineage", "forgetting"),
     *("scores", "evaluation"),
     *("study", "tuning"),
@@ -33,7 +33,7 @@ LAYERS = [
     *("report.examples", "report.facts", "report.run", "report.tables", "report.verdict"),
     *("report.charts", "report.page"),
     *("origin", "runs", "demo"),
-    *("paper.cells", "paper.reported", "paper.rows", "paper.growing", "paper.running"),
+    *("paper.cells", "paper.rows", "paper.growing", "paper.running"),
     *("paper.claims", "paper.drawing", "paper.page", "paper.experiments"),
     *(
         "cases.notation",
@@ -141,7 +141,7 @@ def test_the_table_of_contents():
 PICKLES = {"weights.opening": {r"torch\.load\(", r"weights_only"}, "weights.files": {r"torch\.save\("}}
 
 # Where os.open writes nothing: a folder or a file that is locked, and one that is read if it is no pipe.
-HANDLES = {"holding": {"os.open"}, "study": {"os.open"}, "weights.files": {"os.open"}}
+HANDLES = {"holding": {"os.open"}, "weights.files": {"os.open"}}
 
 
 def writing(text):

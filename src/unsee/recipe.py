@@ -15,6 +15,7 @@ from unsee import store
 from unsee.errors import InputError, UsageError
 from unsee.formulation import Pattern
 from unsee.kinds import PLAIN, Kind
+from unsee.paper.reported import TABLE_S1
 from unsee.terms import TERMS
 
 FORGETTING = (*TERMS, "none", "truncation")
@@ -134,24 +135,12 @@ def _number(field: str, value: Any, low: float, high: float) -> None:
 
 
 def _table_s1() -> dict[str, Recipe]:
-    """Table S1 of the paper: learning rate, lambda_KL and lambda_f found by its cross-validations."""
-    rows = {
-        "fashion-mnist/line/B": (9.98300e-5, 4.11225e4, 1.28336),
-        "fashion-mnist/line/C": (4.37727e-5, 1.05762e5, 0.45574),
-        "fashion-mnist/tile/B": (9.98345e-5, 3.56290e4, 1.73782),
-        "fashion-mnist/tile/C": (5.18005e-5, 2.98540e5, 0.11402),
-        "cifar-10/line/B": (5.34807e-5, 1.10447e5, 0.28967),
-        "cifar-10/line/C": (4.43790e-5, 1.03453e5, 0.38355),
-        "cifar-10/tile/B": (2.57835e-5, 1.53585e5, 0.52451),
-        "cifar-10/tile/C": (3.04986e-5, 1.95065e5, 1.74012),
-        "cifar-10/color/B": (4.97583e-6, 3.00688e5, 1.81124),
-        "cifar-10/color/C": (6.58463e-6, 3.10743e5, 1.20910),
-    }
+    """Return the recipes of Table S1."""
     # In C, labels other than D_f's own would fight the arrow on D_f (docs/decisions/0005).
     labels = {"B": "others", "C": "all"}
     return {
         name: Recipe(name, "rld", lr=lr, lambda_kl=lambda_kl, lambda_f=lambda_f, labels=labels[name[-1]])
-        for name, (lr, lambda_kl, lambda_f) in rows.items()
+        for name, (lr, lambda_kl, lambda_f) in TABLE_S1.items()
     }
 
 

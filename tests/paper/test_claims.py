@@ -6,6 +6,8 @@ from unsee.paper.claims import CLAIMS, check
 from unsee.paper.rows import Rows
 
 NAMES = ("D_r", "D_f", "D_f_clean", "D_r_extra")
+FORGETS, PREVENTS = "CE alone forgets D_r", "Fisher prevents it"
+LIFTS, AROUND = "RLD lifts D_r,extra where CE + Fisher does not", "D_r,extra remains around 50 %"
 
 
 @pytest.fixture
@@ -13,48 +15,86 @@ def rows(tmp_path):
     return Rows(tmp_path)
 
 
-def put(rows, data, T, pattern, line, *values, softmax=()):
-    for seed, value in enumerate(values):
-        scores = {name: {"accuracy": value, "class_mean": value} for name in NAMES}
+def put(rows, unit, pattern, line, *runs, softmax=()):
+    """Write runs down, each the accuracies on D_r and D_r,extra; of the other sets what no claim may use."""
+    for seed, (D_r, extra) in enumerate(runs):
+        values = {"D_r": D_r, "D_f": 0.123, "D_f_clean": 0.987, "D_r_extra": extra}
+        scores = {name: {"accuracy": value, "class_mean": value} for name, value in values.items()}
         run = {"scores": {**scores, "softmax_D_f": list(softmax)}, "trajectory": []}
-        rows.add(Cell(Unit(data, T), pattern, line), {"network": "net"}, seed, run)
+        rows.add(Cell(unit, pattern, line), {"network": "net"}, seed, run)
 
 
-def verdicts(rows):
-    return {v.claim: v.holds for v in check(rows)}
+def before(rows, unit, D_r, extra):
+    values = {"D_r": D_r, "D_f": 0.9, "D_f_clean": 0.7, "D_r_extra": extra}
+    scores = {name: {"accuracy": value} for name, value in values.items()}
+    store.write_json(rows.folder / f"{unit.name}-pretrained.json", {"scores": scores})
+
+
+def verdicts(rows, case):
+    return {v.claim.words: v.holds for v in check(rows) if v.claim.case == case}
 
 
 def test_nothing_run_nothing_judged(rows):
-    assert set(verdicts(rows).values()) == {None}
-    assert len(CLAIMS) == 16
+    assert {v.holds for v in check(rows)} == {None}
+    assert len({(claim.words, claim.case) for claim in CLAIMS}) == len(CLAIMS) == 27
 
 
-def test_pattern_A(rows):
-    put(rows, "fashion-mnist", None, "A", "truncation", 0.9, softmax=[0, 1])
-    put(rows, "fashion-mnist", None, "A", "RND", 0.7, 0.9, softmax=[0.5, 0.5])
-    put(rows, "fashion-mnist", None, "A", "RLD", 0.82, 0.83, softmax=[0.4, 0.6])
-    store.write_json(
-        rows.folder / "fashion-mnist-plain-scratch.json", {"scores": {"softmax_D_f": [0.1, 0.9]}}
-    )
-    found = verdicts(rows)
-    assert found["Pattern A: truncation beats RND and RLD on D_r (Fashion-MNIST)"] is True
-    assert found["RLD varies less than RND (Fashion-MNIST)"] is True
-    assert [v for k, v in found.items() if "softmax" in k] == [True]
-    assert found["RLD varies less than RND (CIFAR-10)"] is None
-    put(rows, "fashion-mnist", None, "A", "RLD", 0.5, 0.99, softmax=[0.1, 0.9])
-    found = verdicts(rows)
-    assert found["RLD varies less than RND (Fashion-MNIST)"] is False
-    assert [v for k, v in found.items() if "softmax" in k] == [False]
+@pytest.mark.parametrize("data", ["fashion-mnist", "cifar-10"])
+def test_pattern_A(rows, data):
+    unit, case = Unit(data, None), f"{data}, A"
+    put(rows, unit, "A", "truncation", (0.9, 0), softmax=[0, 1])
+    put(rows, unit, "A", "RND", (0.7, 0), (0.8, 0), softmax=[0.5, 0.5])
+    put(rows, unit, "A", "RLD", (0.82, 0), softmax=[0.4, 0.6])
+    assert verdicts(rows, case)["RLD varies less than RND"] is None  # one run does not vary
+    put(rows, unit, "A", "RLD", (0.82, 0), (0.83, 0), softmax=[0.4, 0.6])
+    found = verdicts(rows, case)
+    assert found["Truncation beats RND and RLD"] is True
+    assert found["RLD varies less than RND"] is True
+    put(rows, unit, "A", "RLD", (0.5, 0), (0.99, 0), (0.99, 0), (0.99, 0), (0.99, 0))
+    assert verdicts(rows, case)["RLD varies less than RND"] is False
+    put(rows, unit, "A", "RLD", (0.99, 0), (0.99, 0))
+    assert verdicts(rows, case)["Truncation beats RND and RLD"] is False
 
 
-def test_patterns_B_and_C(rows):
-    before = {"scores": {name: {"accuracy": 0.88 if name == "D_r" else 0.0} for name in NAMES}}
-    store.write_json(rows.folder / "fashion-mnist-tile-pretrained.json", before)
-    for line, value in (("CE", 0.1), ("CE + Fisher", 0.2), ("CE + Fisher + RLD", 0.55)):
-        put(rows, "fashion-mnist", "tile", "B", line, value)
-    found = {k: v for k, v in verdicts(rows).items() if v is not None}
-    assert len(found) == 4
-    assert all(found.values())
-    put(rows, "fashion-mnist", "tile", "B", "CE + Fisher + RLD", 0.25)
-    found = {k: v for k, v in verdicts(rows).items() if v is not None}
-    assert sorted(found.values()) == [False, False, True, True]
+@pytest.mark.parametrize(
+    ("truncation", "rnd", "holds"), [(0.15, 0.5, True), (0.25, 0.5, False), (0.15, 0.2, False)]
+)
+def test_the_softmax_of_training_from_scratch(rows, truncation, rnd, holds):
+    unit = Unit("fashion-mnist", None)
+    scratch = {"scores": {"softmax_D_f": [0.1, 0.9]}}
+    store.write_json(rows.folder / "fashion-mnist-plain-scratch.json", scratch)
+    for method, p in (("truncation", truncation), ("RND", rnd), ("RLD", 0.6)):
+        put(rows, unit, "A", method, (0.9, 0), softmax=[p, 1 - p])
+    assert [h for words, h in verdicts(rows, "fashion-mnist, A").items() if "softmax" in words] == [holds]
+
+
+@pytest.mark.parametrize("pattern", "BC")
+@pytest.mark.parametrize("data", ["fashion-mnist", "cifar-10"])
+def test_the_lines_of_figure_4(rows, data, pattern):
+    unit, case = Unit(data, "tile"), f"{data}, tile, {pattern}"
+    before(rows, unit, 0.88, 0.05)
+    put(rows, unit, pattern, "CE", (0.48, 0.05))
+    put(rows, unit, pattern, "CE + Fisher", (0.70, 0.10))
+    put(rows, unit, pattern, "CE + Fisher + RLD", (0.72, 0.55))
+    assert verdicts(rows, case) == {FORGETS: True, PREVENTS: True, LIFTS: True, AROUND: True}
+    put(rows, unit, pattern, "CE + Fisher", (0.67, 0.20))
+    put(rows, unit, pattern, "CE + Fisher + RLD", (0.72, 0.66))
+    assert verdicts(rows, case) == {FORGETS: True, PREVENTS: False, LIFTS: False, AROUND: False}
+    put(rows, unit, pattern, "CE", (0.80, 0.05))
+    assert verdicts(rows, case)[FORGETS] is False
+
+
+@pytest.mark.parametrize("pattern", "BC")
+def test_how_far_D_r_extra_rises(rows, pattern):
+    line, color = Unit("fashion-mnist", "line"), Unit("cifar-10", "color")
+    for after, of_line, of_color in (
+        (0.05, False, False),
+        (0.1, False, True),
+        (0.2, True, True),
+        (0.4, True, False),
+    ):
+        for unit in (line, color):
+            before(rows, unit, 0.5, 0.08)
+            put(rows, unit, pattern, "CE + Fisher + RLD", (0.5, after))
+        assert verdicts(rows, f"fashion-mnist, line, {pattern}") == {"D_r,extra rises": of_line}
+        assert verdicts(rows, f"cifar-10, color, {pattern}") == {"The rise of D_r,extra is slight": of_color}

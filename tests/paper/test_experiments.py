@@ -1,6 +1,7 @@
 """The quick run from end to end, with the pages and pictures it leaves."""
 
 import json
+import re
 
 import pytest
 
@@ -16,7 +17,8 @@ def small(monkeypatch, data, tmp_path):
     monkeypatch.setenv("UNSEE_CACHE", str(tmp_path / "cache"))
 
 
-def test_the_quick_run_leaves_every_table_and_figure(tmp_path, small, capsys):
+def test_the_quick_run_leaves_every_table_and_figure(tmp_path, small, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
     words = [
         "reproduce",
         "all",
@@ -30,6 +32,9 @@ def test_the_quick_run_leaves_every_table_and_figure(tmp_path, small, capsys):
     out, err = capsys.readouterr()
     assert "left in fashion-mnist-tile" in out
     assert err.count("skipped cifar-10") == 4
+    for shown in ("Table 2: Pattern A", "0.144 ± 0.205", "Figure 4: tile", "CE + Fisher + RLD", "4.11e+04"):
+        assert shown in out
+    assert re.search(r"Of the paper's claims \d+ hold here, \d+ do not, \d+ are not run yet", out)
     for name in ("figure-2", "figure-3", "figure-4", "figure-s1"):
         for ending in ("png", "svg"):
             assert (tmp_path / "paper" / f"{name}.{ending}").stat().st_size > 1000
@@ -58,3 +63,17 @@ def test_the_quick_run_leaves_every_table_and_figure(tmp_path, small, capsys):
 def test_an_unknown_name_is_refused(tmp_path):
     with pytest.raises(UsageError, match="all or some of table-2"):
         reproduce(["figure-9"], tmp_path)
+
+
+@pytest.mark.parametrize("words", [["--data", "cifar10"], ["--seeds", "0"], ["--seeds", "-3"]])
+def test_slips_are_refused_before_anything_is_written(tmp_path, words, capsys):
+    assert main(["reproduce", "table-s1", "--out", str(tmp_path / "paper"), *words]) in (2, 3)
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not (tmp_path / "paper").exists()
+
+
+def test_a_quick_run_keeps_away_from_the_committed_rows(tmp_path, small, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "table-s1", "--quick"]) == 0
+    assert (tmp_path / "runs/quick/README.md").exists()
+    assert not (tmp_path / "results").exists()

@@ -1,4 +1,5 @@
-from unsee.paper.reported import TABLE_2, Published
+from unsee.paper.reported import TABLE_2, TABLE_S1, Published
+from unsee.recipe import RECIPES
 
 
 def test_table_2_as_published():
@@ -8,3 +9,10 @@ def test_table_2_as_published():
     assert str(Published(0.875)) == "0.875"
     for columns in TABLE_2.values():
         assert list(columns) == ["pretrained", "RND", "RLD", "truncation"]
+
+
+def test_table_s1_is_what_the_recipes_of_these_names_have():
+    assert len(TABLE_S1) == 10
+    for name, row in TABLE_S1.items():
+        recipe = RECIPES[name]
+        assert (recipe.lr, recipe.lambda_kl, recipe.lambda_f) == row

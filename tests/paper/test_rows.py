@@ -60,4 +60,4 @@ def test_means_and_deviations(tmp_path):
     assert mean.tolist() == pytest.approx([0.9, 0.6])
     assert std.tolist() == pytest.approx([0, 0.02**0.5])
     assert summary(runs, "D_r") == pytest.approx((0.6, 0.02**0.5, 2))
-    assert summary({0: run(0.5)}, "D_r", "class_mean") == (0.25, 0, 1)
+    assert summary({0: run(0.5)}, "D_r", "class_mean") == (0.25, None, 1)

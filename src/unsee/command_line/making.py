@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.table import Table
 from torch import nn
 
@@ -177,7 +178,15 @@ def reproduce(a: argparse.Namespace) -> int:
         )
     if a.json:
         print_json(words)
+    for section in words["sections"].values():
+        console.print(Markdown(section))
+    judged = [claim["holds"] for claim in words["claims"]]
+    console.print(
+        f"\nOf the paper's claims {judged.count(True)} hold here, {judged.count(False)} do not, "
+        f"{judged.count(None)} are not run yet.",
+        markup=False,
+    )
     for reason in words["skipped"]:
         sys.stderr.write(f"unsee: skipped {reason}\n")
-    console.print(f"Written: {words['page']}", markup=False)
+    console.print(f"Written: {words['page']}", markup=False, soft_wrap=True)
     return 0

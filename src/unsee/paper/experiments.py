@@ -11,10 +11,11 @@ from unsee import sources, store
 from unsee.errors import InputError, UsageError
 from unsee.paper import page
 from unsee.paper.cells import CELLS, DATA, TRANSFORMS, Cell, Unit
+from unsee.paper.claims import check
 from unsee.paper.drawing import curves, drawn_lines, softmax
+from unsee.paper.reported import TABLE_S1
 from unsee.paper.rows import Rows
 from unsee.paper.running import Say, Scale, run_all, write_scratch
-from unsee.recipe import RECIPES
 from unsee.report import figures
 
 PLAIN = Unit("fashion-mnist", None)
@@ -57,7 +58,17 @@ def reproduce(
             store.write_json(folder / f"{name}.json", words)
     text = page.text(rows, scale, skipped)
     store.write_bytes(folder / "README.md", text.encode())
-    return {"skipped": skipped, "page": str(folder / "README.md"), "names": names}
+    shown = page.sections(rows)
+    return {
+        "skipped": skipped,
+        "page": str(folder / "README.md"),
+        "names": names,
+        "sections": {name: shown[name] for name in names if name in shown},
+        "claims": [
+            {"claim": v.claim.words, "case": v.claim.case, "holds": v.holds, "by": v.figures}
+            for v in check(rows)
+        ],
+    }
 
 
 def table_2(rows: Rows) -> tuple[None, Any]:
@@ -67,11 +78,8 @@ def table_2(rows: Rows) -> tuple[None, Any]:
 
 def table_s1(_: Rows) -> tuple[None, Any]:
     """The hyperparameters of the paper's search, which are this project's named recipes."""
-    found = {name: recipe for name, recipe in RECIPES.items() if name.count("/") == 2}
-    return None, [
-        {"name": name, "lr": r.lr, "lambda_kl": r.lambda_kl, "lambda_f": r.lambda_f}
-        for name, r in found.items()
-    ]
+    names = ("lr", "lambda_kl", "lambda_f")
+    return None, [{"name": name, **dict(zip(names, row, strict=True))} for name, row in TABLE_S1.items()]
 
 
 def figure_2(_: Rows) -> tuple[Figure, Any]:

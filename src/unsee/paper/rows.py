@@ -70,7 +70,12 @@ def curve(runs: dict[int, dict[str, Any]], name: str) -> tuple[np.ndarray, np.nd
     return epochs, values.mean(0), values.std(0, ddof=1 if len(values) > 1 else 0)
 
 
-def summary(runs: dict[int, dict[str, Any]], name: str, kind: str = "accuracy") -> tuple[float, float, int]:
-    """Return mean, standard deviation and number of runs of a final accuracy (or `class_mean`)."""
+def summary(
+    runs: dict[int, dict[str, Any]], name: str, kind: str = "accuracy"
+) -> tuple[float, float | None, int]:
+    """Return mean, standard deviation (None of one run) and number of runs of a final accuracy.
+
+    `kind` may be `class_mean`.
+    """
     values = np.array([run["scores"][name][kind] for run in runs.values()])
-    return float(values.mean()), float(values.std(ddof=1 if len(values) > 1 else 0)), len(values)
+    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None, len(values)
