@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from calling import forget, run
+from shop import write_case
 
 
 @pytest.mark.parametrize(
@@ -65,3 +66,21 @@ def test_tuning_leaves_a_recipe_that_forget_takes(case, tmp_path, capsys):
     assert forget(case, tmp_path / "new", "--recipe", tmp_path / "recipe.json") in (0, 1)
     assert run(*words, *small, "--seed", 1) == 3
     assert "seed = 0 to go on" in capsys.readouterr().err
+    for slip in (("--trials", 0), ("--minutes", 0), ("--folds", 1), ("--lr-range", 1, 0.1)):
+        assert run(*words, *slip) == 3
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert run("tune", old, *four, "--pattern", "B", "--out", tmp_path / "other") == 2
+    assert "--memory" in capsys.readouterr().err
+
+
+def test_a_case_is_tuned_around_its_own_recipe(shop, tmp_path, capsys):
+    small = ("--trials", 2, "--folds", 2, "--epochs", 1, "--batch-size", 32)
+    path = write_case(shop)
+    assert run("tune", path, "--out", tmp_path, *small, "--lambda-f-range", 0.1, 1) == 0
+    first, second = json.loads((tmp_path / "search.json").read_text())["trials"]
+    assert (first["lr"], first["lambda_kl"], first["lambda_f"]) == (0.003, 300.0, 0.3)
+    assert 0.1 <= second["lambda_f"] <= 1
+    capsys.readouterr()
+    assert run("tune", path, "--pattern", "B", "--out", tmp_path / "x") == 2
+    assert run("tune", write_case(shop, remember=None), "--out", tmp_path / "y", *small) == 3
+    assert "write `remember` into the case" in capsys.readouterr().err

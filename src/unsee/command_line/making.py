@@ -150,7 +150,8 @@ def _to_tune(
     if is_case(a.model):
         refuse_options(a, but=("epochs", "batch_size"))
         ready = examining.examine(cases.load(a.model), Path(a.model).parent, allow_code=a.allow_code)
-        return ready.model, ready.request, ready.memory, ready.four.validation, ready.recipe
+        recipe = replace(ready.recipe, batch_size=a.batch_size or ready.recipe.batch_size)
+        return ready.model, ready.request, ready.memory, ready.four.validation, recipe
     for option in ("pattern", "memory"):
         if getattr(a, option) is None:
             raise UsageError(f"--{option}", "none", "name it, or name a case file")
