@@ -3,13 +3,15 @@ from dataclasses import replace
 import pytest
 
 from unsee import networks, sources
+from unsee.datasets import concatenate
 from unsee.errors import InputError, Interrupted
 from unsee.holding import locked
-from unsee.paper import cells
+from unsee.paper import cells, running
 from unsee.paper.cells import METHODS, Cell, Unit
 from unsee.paper.growing import grown, halved
 from unsee.paper.rows import Rows
 from unsee.paper.running import QUICK, run_all, trained, write_scratch
+from unsee.sources import TrainTest
 
 TILE, PLAIN = Unit("fashion-mnist", "tile"), Unit("fashion-mnist", None)
 TINY = replace(QUICK, pretraining_epochs=1, epochs=1, limit=20)
@@ -57,6 +59,37 @@ def test_a_stop_loses_no_finished_run(tmp_path):
     with pytest.raises(Interrupted):
         run_all(cells, rows, scale, tmp_path / "work", lambda _: None, stop=lambda: True)
     assert [len(rows.read(cell)) for cell in cells] == [1, 0]
+
+
+def test_a_run_goes_on_where_it_was_stopped(tmp_path):
+    cell = Cell(TILE, "B", "CE + RLD")
+    calls = 0
+
+    def stop() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls % 3 == 0
+
+    stopped = Rows(tmp_path / "stopped")
+    for _ in range(20):
+        try:
+            run_all([cell], stopped, replace(TINY, batch_size=16), tmp_path / "work", print, stop=stop)
+            break
+        except Interrupted:
+            pass
+    assert calls > 3
+    whole = Rows(tmp_path / "whole")
+    run_all([cell], whole, replace(TINY, batch_size=16), tmp_path / "work", print)
+    assert stopped.read(cell) == whole.read(cell)
+    assert not (tmp_path / "work" / TILE.name / f"{cell.name}-0").exists()
+
+
+def test_the_slice_that_stands_for_cifar_10(data):
+    small = running._slice(data)
+    assert small.train.x.shape == (600, 1, 7, 7)
+    assert small.test.y.bincount().tolist() == [20] * 10
+    many = TrainTest(*(concatenate([part] * 4, "many") for part in (data.train, data.test)))
+    assert [len(part) for part in (running._slice(many).train, running._slice(many).test)] == [1500, 500]
 
 
 def test_training_from_scratch_on_D_r(tmp_path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +29,7 @@ from unsee.sources import TrainTest
 from unsee.training import train
 
 Say = Callable[[str], None]
+CHECKPOINT_SECONDS = 200.0  # a state of CIFAR-10's network has 680 MB
 
 
 @dataclass(frozen=True)
@@ -128,9 +130,15 @@ def _trained(
     return model
 
 
-def run_cell(cell: Cell, ready: Pretrained, seed: int, scale: Scale, stop: Any = None) -> dict[str, Any]:
-    """Forget once and return what is written down of it; a run that diverged, up to where it did."""
-    words = {"seed": seed, "evaluator": evaluator(ready.four, scale.limit), "stop": stop}
+def run_cell(
+    cell: Cell, ready: Pretrained, seed: int, scale: Scale, folder: Path | None = None, stop: Any = None
+) -> dict[str, Any]:
+    """Forget once and return what is written down of it; a run that diverged, up to where it did.
+
+    With a `folder` it goes on where it was stopped.
+    """
+    words: dict[str, Any] = {"seed": seed, "evaluator": evaluator(ready.four, scale.limit), "stop": stop}
+    words |= {"folder": folder, "checkpoint_seconds": CHECKPOINT_SECONDS}
     request = ready.four.request(cell.pattern)
     try:
         result, diverged = forget(ready.model, request, ready.memory, scale.recipe(cell), **words), None
@@ -186,13 +194,16 @@ def _run_unit(
     """Run what is missing of a unit; what another process is at, or has done meanwhile, is left to it."""
     missing, spent = _missing(cells, rows, scale, ready.id), []
     for done, (cell, seed) in enumerate(missing):
-        with _claimed(folder / f"{cell.name}-{seed}.lock") as mine:
+        place = folder / f"{cell.name}-{seed}"
+        with _claimed(place.with_suffix(".lock")) as mine:
             if not mine or seed in rows.read(cell):
                 continue
             left = (len(missing) - done) * sum(spent) / len(spent) / 60 if spent else None
             say(f"{cell.name}, seed {seed}: {len(missing) - done} left in {ready.unit.name}{_minutes(left)}")
             start = time.monotonic()
-            rows.add(cell, _key(cell, scale, ready.id), seed, run_cell(cell, ready, seed, scale, stop))
+            run = run_cell(cell, ready, seed, scale, place, stop)
+            rows.add(cell, _key(cell, scale, ready.id), seed, run)
+            shutil.rmtree(place, ignore_errors=True)
             spent.append(time.monotonic() - start)
 
 
