@@ -37,7 +37,7 @@ READINGS = {
 
 
 # Of the network: it is pretrained anew.
-NETWORKS = {"activation continuous": {"printed": False}, "inputs from 0 to 1": {"printed": True}}
+NETWORKS = ("activation continuous", "inputs from 0 to 1", "activation continuous, inputs from 0 to 1")
 # Of RLD in Pattern A, for which the paper has one learning rate, 1e-5, and one lambda_KL, 1e5.
 READINGS_A = {
     "as chosen": {},
@@ -67,16 +67,16 @@ def run(ready: Pretrained, cell: Cell, changes: dict) -> dict:
     return row | {"highest D_r_extra": round(highest, 6)}
 
 
-def another(reading: str) -> Pretrained:
-    """Pretrain the network of tile under another reading of what it is."""
-    four = FourDatasets.of_class(Scale().data(TILE.data), 0, TILE.transform())
-    D, folder = four.pretraining, WORK / f"{TILE.name}-{reading.replace(' ', '-')}"
-    model: nn.Module = networks.network("mlp", D, **NETWORKS[reading])
-    if reading == "inputs from 0 to 1":
+def another(unit: Unit, reading: str) -> Pretrained:
+    """Pretrain a unit's network under another reading of what it is."""
+    four = FourDatasets.of_class(Scale().data(unit.data), 0, unit.transform())
+    D, folder = four.pretraining, WORK / f"{unit.name}-{reading.replace(', ', '-').replace(' ', '-')}"
+    model: nn.Module = networks.network("mlp", D, printed="continuous" not in reading)
+    if "inputs" in reading:
         model[0] = Standardise((0.0,), (255.0,))
-    ((epochs, lr),) = TILE.pretraining
-    model = train(model, D, epochs=epochs, lr=lr, folder=folder).model
-    return Pretrained(TILE, four, model, remember(model, D), networks.identity(model))
+    for i, (epochs, lr) in enumerate(unit.pretraining):
+        model = train(model, D, epochs=epochs, lr=lr, folder=folder / f"part-{i + 1}" if i else folder).model
+    return Pretrained(unit, four, model, remember(model, D), networks.identity(model))
 
 
 def page(rows: dict) -> str:
@@ -118,9 +118,12 @@ def main() -> None:
     run_all(rows, path, tiles, lambda: pretrained(TILE, Scale(), WORK))
     for reading in NETWORKS:
         cells = {f"{p}: {reading}": (Cell(TILE, p, line), {}) for p in "BC"}
-        run_all(rows, path, cells, lambda reading=reading: another(reading))
+        run_all(rows, path, cells, lambda reading=reading: another(TILE, reading))
     plain = {f"A: {name}": (Cell(PLAIN, "A", "RLD"), words) for name, words in READINGS_A.items()}
     run_all(rows, path, plain, lambda: pretrained(PLAIN, Scale(), WORK))
+    for reading in NETWORKS:
+        cells = {f"A: {reading}": (Cell(PLAIN, "A", "RLD"), {})}
+        run_all(rows, path, cells, lambda reading=reading: another(PLAIN, reading))
     store.write_bytes(HERE / "readings.md", page(rows).encode())
 
 
