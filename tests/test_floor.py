@@ -8,12 +8,14 @@ import torch
 from torch import nn
 
 from unsee import networks
-from unsee.answers import accuracy
+from unsee.answers import accuracy, answers, guesses
+from unsee.datasets import Dataset
 from unsee.descent import Descent
 from unsee.errors import InputError, Interrupted, UnseeWarning
 from unsee.floor import STAND_INS_MAY_LOSE, Floor
 from unsee.forgetting import forget
 from unsee.memory import remember
+from unsee.randomness import stream
 from unsee.recipe import RECIPES, Recipe
 from unsee.replay import replay_of
 
@@ -89,13 +91,22 @@ def test_it_looks_at_the_same_samples_each_time_and_at_others_with_another_seed(
 
 
 def test_without_one_in_the_recipe_or_anything_to_measure_there_is_none(model, four, replays):
-    none = [
-        Floor.of(model, Recipe(floor=None), replays["sketch"], four.validation, 0),
-        Floor.of(model, Recipe(floor=0.02), None, None, 0),
-    ]
-    for floor in none:
+    with pytest.warns(UnseeWarning, match="the floor is not watched"):
+        unseen = Floor.of(model, Recipe(floor=0.02), None, None, 0)
+    for floor in (unseen, Floor.of(model, Recipe(floor=None), replays["sketch"], four.validation, 0)):
         assert (floor.name, floor.utility) == ("", None)
         assert floor.watch()[0] is None
+
+
+def test_what_was_taken_for_a_class_that_goes_is_not_measured(model, replays):
+    x, _ = replays["stand-ins"].draw(2000, stream(0, "floor"))
+    taken = guesses(answers(model, Dataset(x, torch.zeros(len(x)).long())))
+    common = int(taken.bincount(minlength=10).argmax())
+    floor = Floor.of(model, OURS, replays["stand-ins"], None, 0, gone=torch.tensor([common]))
+    assert floor.least == 1.0 - STAND_INS_MAY_LOSE
+    assert floor.utility(networks.Truncated(copy.deepcopy(model), common)) == 1.0
+    whole = Floor.of(model, OURS, replays["stand-ins"], None, 0)
+    assert whole.utility(networks.Truncated(copy.deepcopy(model), common)) < 1.0
 
 
 def test_looking_changes_nothing(model, replays):
@@ -143,6 +154,19 @@ def test_a_collapse_is_stopped_and_taken_back_and_said(model, four, recalling, k
     assert result.trajectory[-1]["utility"] < result.setting["floor"]["least"] - 0.1
     assert networks.identity(result.model) == networks.identity(model)
     assert kind in result.setting["floor"]["of"]
+
+
+def test_after_going_back_to_the_old_model_the_memory_is_that_of_before(model, four, recalling):
+    wild = replace(FREE, lr=1.0, epochs=3)
+    with pytest.warns(UnseeWarning, match="the old model is kept"):
+        result = forget(model, four.request("B"), recalling, wild)
+    assert result.memory.n == recalling.n
+    for name, sums in recalling.sums.items():
+        assert torch.allclose(result.memory.sums[name], sums, rtol=1e-9)
+    assert torch.equal(result.memory.sketch.counts, recalling.sketch.counts)
+    again = forget(result.model, four.request("B"), result.memory, OURS, lineage=result.lineage)
+    assert again.back_to is None
+    assert again.memory.n == recalling.n - len(four.train.D_f)
 
 
 def test_what_stays_above_it_is_kept_in_silence(model, four, recalling):

@@ -14,7 +14,7 @@ from torch import nn
 
 import reference
 from unsee import networks, terms
-from unsee.answers import reading
+from unsee.answers import accuracy, reading
 from unsee.datasets import Dataset
 from unsee.errors import InputError, UnseeWarning
 from unsee.evaluation import evaluator
@@ -27,6 +27,7 @@ from unsee.randomness import cycle, stream
 from unsee.recipe import FORGETTING, RECIPES, Recipe
 from unsee.replay import replay_of
 from unsee.terms import PAIRED, TERMS
+from unsee.training import train
 from unsee.twins import twins_of
 from unsee.updating import Update
 
@@ -328,6 +329,28 @@ def test_a_class_is_forgotten_with_our_recipe_for_A(model, four, recalling):
         assert {"L_f", "L_s", "L"} <= result.trajectory[1].keys()
 
 
+@pytest.mark.parametrize("label", [5, 8])  # sandals and bags, which most stand-ins are taken for
+def test_any_class_is_forgotten_without_a_memory(data, label):
+    D = data.train
+    net = train(networks.network("mlp", D, depth=3), D, epochs=8, lr=0.02, batch_size=32).model
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnseeWarning)
+        result = forget(net, Request("A", D.of_class(label)))
+    assert result.back_to is None
+    assert accuracy(net, data.test.of_class(label)) >= 0.8
+    assert accuracy(result.model, data.test.of_class(label)) < 0.1
+    rest = data.test.subset(torch.nonzero(data.test.y != label).flatten())
+    assert accuracy(result.model, rest) > accuracy(net, rest) - 0.05
+
+
+def test_in_C_random_labels_in_place_of_twins_are_of_all_classes(exact, four):
+    clean = four.train.D_f_clean
+    for pattern, labels in (("B", list(range(1, 10))), ("C", list(range(10)))):
+        request = Request(pattern, four.train.D_f, clean.subset(torch.arange(len(clean)).roll(7)))
+        with pytest.warns(UnseeWarning, match="answered less well" if pattern == "C" else r"twins\.$"):
+            assert loss_of(exact, request, replace(SHORT, lambda_kl=0.0)).labels == labels
+
+
 @pytest.mark.parametrize("name", FORGETTING)
 @pytest.mark.parametrize("recipe", [PAPERS, SHORT], ids=["paper's", "ours"])
 def test_every_forgetting_term_runs(model, four, recalling, name, recipe):
@@ -486,7 +509,9 @@ def test_floats_in_another_range(four, model):
 def test_rows_of_numbers_are_forgotten_without_stand_ins(four):
     rows = four.pretraining.with_(x=four.pretraining.x.flatten(1).float() - 99, value_range=None)
     net = nn.Sequential(nn.Linear(196, 20), nn.Tanh(), nn.Linear(20, 10))
-    result = forget(net, Request("A", rows.of_class(1)), None, replace(RECIPES["unsee/A"], epochs=1))
+    with pytest.warns(UnseeWarning, match="the floor is not watched"):
+        result = forget(net, Request("A", rows.of_class(1)), None, replace(RECIPES["unsee/A"], epochs=1))
+    assert result.setting["weaker"].startswith("without a memory nothing holds D_r")
     assert "L_s" not in result.trajectory[1]
     assert "utility" not in result.trajectory[1]
     memory = remember(net, rows, sketch=32)

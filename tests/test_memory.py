@@ -5,8 +5,13 @@ import torch
 import torch.nn.functional as F
 
 from unsee import networks, store
+from unsee.datasets import Dataset
 from unsee.errors import InputError, StoreError
+from unsee.formulation import Request
 from unsee.memory import DEFINITION, Memory, remember, remember_at
+from unsee.randomness import stream
+from unsee.replay import replay_of
+from unsee.training import train
 
 
 def largest_difference(a, b):
@@ -287,17 +292,41 @@ def test_the_batches_of_the_pass_do_not_matter_to_the_sketch(model, four, recall
     )
 
 
+class Pairs(torch.utils.data.Dataset):
+    """Somebody else's data: a sample and its label at a time, and no word of their range."""
+
+    def __init__(self, data, scale=1):
+        self.data, self.scale = data, scale
+
+    def __len__(self):
+        return len(self.data)
+
+    def __getitem__(self, i):
+        x = self.data.x[i]
+        return x if self.scale == 1 else x.float() / self.scale, int(self.data.y[i])
+
+
 def test_a_sketch_of_somebody_elses_data(model, four, recalling):
-    class Pairs(torch.utils.data.Dataset):
-        def __len__(self):
-            return 60
-
-        def __getitem__(self, i):
-            return four.train.D_f.x[i], int(four.train.D_f.y[i])
-
-    sketch = remember(model, Pairs(), sketch=32).sketch
+    sketch = remember(model, Pairs(four.train.D_f), sketch=32).sketch
     assert torch.equal(sketch.products, recalling[2].sketch.products)
     assert sketch.value_range is None  # which nobody has said
+    found, expected = (s.draw(50, stream(0, "x"))[0] for s in (sketch, recalling[2].sketch))
+    assert torch.equal(found, expected)  # bytes end at 0 and 255 and do not wrap around
+
+
+def test_a_sketch_of_somebody_elses_floats_is_replayed_within_the_range_of_D_f(four):
+    def scaled(data):
+        return Dataset(data.x.float() / 255, data.y, data.classes)
+
+    D, request = four.pretraining, four.request("B")
+    request = Request("B", scaled(request.D_f), scaled(request.D_f_clean))
+    start = networks.network("mlp", scaled(D), depth=3)
+    net = train(start, scaled(D), epochs=4, lr=0.02, batch_size=32).model
+    sketch = remember(net, Pairs(D, 255), sketch=32).sketch
+    replay = replay_of(net, request, sketch)
+    assert replay.source == "sketch"
+    x, _ = replay.draw(200, stream(0, "x"))
+    assert 0 <= x.min() < x.max() <= 1
 
 
 def test_loss_and_sketch_are_saved_and_loaded(tmp_path, recalling):

@@ -222,3 +222,11 @@ def test_rows_and_texts_are_replayed_from_their_sketch_or_as_stand_ins(case):
     x, labels = found.draw(201, stream(0, "x"))
     assert (found.source, labels, x.shape) == ("stand-ins", None, (201, *request.D_f.x.shape[1:]))
     assert found.near is not None
+
+
+def test_fewer_names_of_classes_than_answers_do_no_harm(model, four):
+    request = four.request("B")
+    named = {"D_f": request.D_f, "D_f_clean": request.D_f_clean}
+    few = Request("B", **{k: d.with_(classes=("top",)) for k, d in named.items()}, T=request.T)
+    sketch = remember(model, four.pretraining, sketch=32).sketch
+    assert replay_of(model, few, sketch).source == replay_of(model, request, sketch).source == "sketch"

@@ -5,6 +5,7 @@ import torch
 from beyond import leak, signature
 from unsee.answers import answers, as_input, guesses
 from unsee.datasets import Dataset
+from unsee.kinds import Column, Kind
 from unsee.randomness import stream
 from unsee.standins import (
     BRIGHTNESS,
@@ -187,6 +188,15 @@ def test_rows_are_put_together_of_columns_and_stay_rows():
     near = rows(clean.x, 500, stream(0, "x"), clean.kind, most=0.2)
     same = [(torch.cdist(x, clean.x, p=0) <= 0.2 * x.shape[1]).any(1).double().mean() for x in (made, near)]
     assert same[0] < 0.5 < 0.8 < same[1]
+
+
+def test_numbers_that_are_not_whole_stay_in_their_column():
+    x = torch.as_tensor(np.random.default_rng(0).uniform([0.2, 3.12, 1.0], [0.4, 3.9, 9.0], (50, 3))).float()
+    x[:, 2] = x[:, 2].round()
+    made = rows(x, 500, stream(0, "x"), Kind(columns=(Column("a"), Column("b"), Column("c"))))
+    assert (made >= x.amin(0)).all()
+    assert (made <= x.amax(0)).all()
+    assert torch.equal(made[:, 2], made[:, 2].round())
 
 
 def test_texts_are_put_together_of_pieces_and_stay_texts():

@@ -4,16 +4,18 @@ On `Validation` where it is given: accuracy on D_r^val. Else by a proxy, which i
 drawn from the sketch, or the share of stand-ins that are answered as before.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unsee.answers import answers, guesses
 from unsee.datasets import Dataset
 from unsee.descent import Descent
+from unsee.errors import UnseeWarning
 from unsee.formulation import Validation
 from unsee.randomness import stream
 from unsee.recipe import Recipe
@@ -43,9 +45,17 @@ class Floor:
         validation: Validation | None,
         seed: int,
         classes: Sequence[str] = (),
+        gone: Tensor | None = None,
     ) -> Self:
-        """Return the floor that a recipe sets, measured on what there is to measure it on."""
-        if recipe.floor is None or not (validation or replay):
+        """Return the floor that a recipe sets, measured on what there is to measure it on.
+
+        `gone` is a class to be forgotten: what the old model takes for it is to be answered otherwise.
+        """
+        if recipe.floor is None:
+            return cls()
+        if not (validation or replay):
+            text = "Nothing here can measure what D_r loses: the floor is not watched. Give some of D_r."
+            warnings.warn(text, UnseeWarning, stacklevel=3)
             return cls()
         may_lose = recipe.floor
         if validation:
@@ -59,6 +69,8 @@ class Floor:
             if labels is None:
                 name, may_lose = "the share of stand-ins answered as before", STAND_INS_MAY_LOSE
                 data = data.with_(y=guesses(answers(old, data)))
+                stay = ~torch.isin(data.y, gone.cpu()) if gone is not None else torch.ones(len(data)).bool()
+                data = data.subset(torch.nonzero(stay if stay.any() else ~stay).flatten())
         by_class = ByClass(data, classes)
         least = by_class.accuracy(old) - may_lose
         return cls(name, by_class.accuracy, least, by_class.fell)

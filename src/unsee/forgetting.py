@@ -25,7 +25,7 @@ from unsee.memory import Memory, remember
 from unsee.networks import Truncated
 from unsee.plan import Row, plan_of
 from unsee.recipe import Recipe, ours, recipe_of
-from unsee.replay import replay_of
+from unsee.replay import Replay, replay_of
 from unsee.resting import give_back
 from unsee.terms import PAIRED, Term, known_by
 from unsee.twins import twins_of
@@ -81,7 +81,7 @@ def forget(
     """
     recipe = recipe_of(recipe, request.pattern, ours(request.D_f.kind))
     ancestry.check(lineage, model)
-    classes = _check(model, request, memory, recipe)
+    outputs = _check(model, request, memory, recipe)
     identity = _identity(model, request, memory, recipe, seed, validation, L_f)
     if recipe.forgetting == "truncation":
         return _truncated(model, request, recipe, identity, lineage)
@@ -89,10 +89,12 @@ def forget(
     device = torch.device(device or home)
     old = borrowed(model) if device == home else copy.deepcopy(model).eval().to(device)
     kept, leaned_on = _over(old, request, memory, recipe), _leaned_on(memory)
+    all_of_it = memory.n if memory else 0
     del memory  # large, and with luck nobody else's
-    loss = _loss(old, request, kept, recipe, classes, seed, L_f)
+    loss = _loss(old, request, kept, recipe, outputs, seed, L_f)
     kept = kept.resting(folder) if kept and folder else lambda whole=kept: whole
-    new, floor = loss.model, Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes)
+    new, classes = loss.model, request.D_f.classes
+    floor = Floor.of(old, recipe, loss.replay, validation, seed, classes, loss.gone)
     watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None, *floor.watch())
     checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
     touch = last_touch(loss)
@@ -106,6 +108,8 @@ def forget(
         warnings.warn(floor.said(done), UnseeWarning, stacklevel=2)
     ended = (*lineage, _generation(new, old, request, identity, floor, done))
     setting, after = _setting(leaned_on, loss, floor, done), kept()
+    if after and done.back_to == 0 and after.n != all_of_it:  # nothing was forgotten: it holds what it held
+        after = after.merge(remember(old, request.D_f, sketch=after.sketch))
     after = after.of(new) if after else None
     return Forgotten(
         new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting, after, ended
@@ -186,9 +190,22 @@ def _setting(leaned_on: str, loss: Loss, floor: Floor, done: Descent) -> dict[st
         "floor": {"of": floor.name, "least": floor.least} if floor.utility else None,
         # By so much the logits of D_f,clean's classes were shifted in the end (unsee.balance).
         "shift": shift,
+        "weaker": _weaker(leaned_on, replay),
         # In the descent: of D_f, of D_f,clean, and those replayed, with T and without.
         "samples passed": done.rows[-1]["epoch"] * loss.plan.n * len(loss.samples(0)[0]),
     }
+
+
+def _weaker(leaned_on: str, replay: Replay | None) -> str | None:
+    """Say what the result is weaker for, by what it could not lean on."""
+    if leaned_on == "none":
+        holds = "stand-ins made of what is at hand hold" if replay else "nothing holds"
+        return f"without a memory {holds} D_r in its place (a memory is taken by `remember`)"
+    if leaned_on == "Fisher and sketch" and replay and replay.source == "stand-ins":
+        return (
+            "the old model does not know the sketch's samples for what they are: stand-ins took their place"
+        )
+    return None
 
 
 def _over(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> Memory | None:

@@ -56,7 +56,9 @@ class Loss:
         if self.against is Against.RANDOM_NETWORK:
             self.eta = networks.fresh(self.model, self.seed).eval().to(self.theta[0])
         classes = self.request.D_f.y.unique()
-        own = classes.tolist() if self.recipe.labels == "others" else []
+        # In C, labels other than D_f's own would fight the arrow on D_f (docs/decisions/0005).
+        all_labels = self.recipe.labels == "all" or (self._falls_back() and self.request.pattern.name == "C")
+        own = [] if all_labels else classes.tolist()
         forgets_a_class = self.request.pattern.name == "A" and len(classes) == 1
         self.gone = classes.to(self.theta[0].device) if forgets_a_class else None
         others = [label for label in range(self.classes) if label not in own]
@@ -174,7 +176,10 @@ class Loss:
     def _term(self) -> tuple[terms.Term, Against]:
         """Return the recipe's L_f; RLD, where it needs twins and there are none, or where none is wanted."""
         name = self.recipe.forgetting
-        return terms.TERMS["rld" if name == "none" or (name in terms.PAIRED and not self.twins) else name]
+        return terms.TERMS["rld" if name == "none" or self._falls_back() else name]
+
+    def _falls_back(self) -> bool:
+        return self.recipe.forgetting in terms.PAIRED and not self.twins
 
     def _forgetting(self, x: Tensor, y: Parts, y_old: Parts, labels: Tensor, step: int) -> Tensor:
         """Return L_f, of the answers to D_f and what the term sets against them."""

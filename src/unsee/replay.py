@@ -7,7 +7,7 @@ say so, and are to be judged on variations of T too.
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -120,6 +120,8 @@ def replay_of(
     as it is known.
     """
     images = request.D_f_clean if request.D_f_clean is not None else request.D_f
+    if isinstance(sketch, Sketch) and sketch.value_range is None:  # of data that did not say theirs
+        sketch = replace(sketch, value_range=request.D_f.value_range)
     can_stand_in = images.kind != PLAIN or (images.x.ndim == 4 and images.value_range is not None)
     if sketch and sketch.classes and (not can_stand_in or recognised(old, request, sketch, level)):
         return Replay(sketch, worn=worn(sketch, request, T) if T and isinstance(sketch, Sketch) else None)
@@ -197,7 +199,7 @@ def recognised(old: nn.Module, request: Request, sketch: Sketch | WordCounts, le
     by their classes, it unlearns the rest. exp(-level) is the mean probability that it gives to the truth.
     """
     x, labels = sketch.draw(SAMPLES, stream(0, "recognised"))
-    share = accuracy(old, Dataset(x, labels, request.D_f.classes, request.D_f.value_range))
+    share = accuracy(old, Dataset(x, labels, value_range=request.D_f.value_range))
     return share >= KNOWN * (1.0 if level is None else math.exp(-level))
 
 

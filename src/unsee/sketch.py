@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unsee.datasets import PIXELS
 from unsee.errors import InputError
 
 MEGABYTES = 32
@@ -136,8 +137,8 @@ class Sketch:
             x = F.interpolate(x, scale_factor=self.pool, mode="bilinear")
         else:
             x = code.view(-1, *self.shape)
-        if self.value_range:
-            x = x.clamp(*self.value_range)
+        if self.value_range or self.whole:
+            x = x.clamp(*(self.value_range or PIXELS))
         return x.round().to(torch.uint8) if self.whole else x
 
     def _with(self, other: Self, sign: int) -> Self:

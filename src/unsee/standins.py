@@ -150,7 +150,8 @@ def rows(x: Tensor, n: int, generator: np.random.Generator, kind: Kind, most: fl
     u = torch.as_tensor(generator.random((n, x.shape[1])), dtype=torch.float32)
     low, high = x.amin(0).float(), x.amax(0).float()
     names = torch.tensor([float(len(column.values)) for column in kind.columns])
-    anything = torch.where(names > 0, (u * names).floor(), (low + u * (high - low)).round())
+    number, whole = low + u * (high - low), (x == x.round()).all(0)
+    anything = torch.where(names > 0, (u * names).floor(), torch.where(whole, number.round(), number))
     drawn = torch.where(torch.as_tensor(generator.random((n, x.shape[1])) < 0.5), other, anything)
     return torch.where(anew, drawn, made)
 

@@ -39,7 +39,9 @@ def twins_of(request: Request) -> Twins | None:
         return Twins(D_f, clean, T)
     if T is not None:
         return Twins(marked(D_f, clean, T), clean, T)
-    _say("D_f and D_f,clean are no pairs and T is not known: random labels (RLD) take the place of twins.")
+    lost = ", and D_f may be answered less well" if request.pattern.name == "C" else ""
+    said = f"random labels (RLD) take the place of twins{lost}"
+    _say(f"D_f and D_f,clean are no pairs and T is not known: {said}.")
     return None
 
 

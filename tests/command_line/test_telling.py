@@ -14,6 +14,7 @@ SETTING = {
     "T": None,
     "replayed": "stand-ins",
     "within the paper's setting": False,
+    "weaker": "without a memory",
 }
 
 
@@ -42,6 +43,7 @@ def test_words_for_machines_and_for_people(capsys):
     text = capsys.readouterr().out
     assert "Recipe: [red]mine" in text
     assert "memory: none; no T; replayed: stand-ins (with T on" in " ".join(text.split())
+    assert "Weaker: without a memory." in text
     assert "Written: place[/]" in text
 
 

@@ -59,6 +59,8 @@ def tell(a: argparse.Namespace, words: dict[str, Any], scores: Scores | None, *p
         console.print(f"Recipe: {words['inputs']['recipe']['name']}", markup=False)
     if setting := words.get("setting"):
         console.print(_leaned_on(setting), markup=False)
+        if setting.get("weaker"):
+            console.print(f"Weaker: {setting['weaker']}.", markup=False)
     if generations := words.get("lineage"):
         said = lineage.drift([lineage.Generation.from_dict(entry) for entry in generations])
         console.print(f"Lineage: {said}", markup=False)

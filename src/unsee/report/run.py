@@ -220,7 +220,7 @@ def _row(words: Words) -> Row:
 def _setting(words: Words) -> dict[str, Any]:
     floor, memory = words.perhaps("floor"), words.perhaps("memory")
     within, shift = words.perhaps("within the paper's setting"), words.perhaps("shift")
-    texts = {key: found.text() for key in ("T", "replayed") if (found := words.perhaps(key))}
+    texts = {key: found.text() for key in ("T", "replayed", "weaker") if (found := words.perhaps(key))}
     return {
         **texts,
         "memory": memory.text() if memory else "none",
