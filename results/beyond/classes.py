@@ -43,8 +43,7 @@ def run(data: str, seeds: int) -> None:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             result = forget(ready.model, ready.four.request("A"), memories[way], seed=seed)
-        found = judged(result.model, ready.four) | {"setting": dict(result.setting)}
-        return found | {"back_to": result.back_to, "said": [str(w.message) for w in said]}
+        return judged(result.model, ready.four) | beyond.written(result, said)
 
     for seed in range(seeds):
         for way in memories:
@@ -77,7 +76,8 @@ def page() -> None:
                 cells.append(f"{statistics.mean(passed):,.0f}" if passed else "")
                 text.append(f"| {way} | {' | '.join(cells)} | {len(rows)} |")
         text.append("")
-    text.append("± is the deviation over forgetting seeds.")
+    text += ["± is the deviation over forgetting seeds.", ""]
+    text += beyond.floors((HERE / "classes").glob("*, ours, *.json"))
     store.write_bytes(HERE / "classes.md", ("\n".join(text) + "\n").encode())
 
 
