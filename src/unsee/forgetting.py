@@ -13,7 +13,7 @@ from torch import nn
 from unsee import lineage as ancestry
 from unsee import networks
 from unsee.answers import accuracy, borrowed, check_fit
-from unsee.balance import last_touch, shifts
+from unsee.balance import last_touch
 from unsee.checkpoint import Checkpoints
 from unsee.descent import Descent, Watch, descend
 from unsee.errors import Diverged, InputError, UnseeWarning
@@ -25,8 +25,9 @@ from unsee.memory import Memory, remember
 from unsee.networks import Truncated
 from unsee.plan import Row, plan_of
 from unsee.recipe import Recipe, ours, recipe_of
-from unsee.replay import Replay, replay_of
+from unsee.replay import replay_of
 from unsee.resting import give_back
+from unsee.setting import leaned_on, setting_of
 from unsee.terms import PAIRED, Term, known_by
 from unsee.twins import twins_of
 
@@ -80,24 +81,22 @@ def forget(
     To forget again: `forget(first.model, another_request, first.memory, lineage=first.lineage)`.
     """
     recipe = recipe_of(recipe, request.pattern, ours(request.D_f.kind))
-    ancestry.check(lineage, model)
-    outputs = _check(model, request, memory, recipe)
+    outputs = _check(model, request, memory, recipe, lineage)
     identity = _identity(model, request, memory, recipe, seed, validation, L_f)
     if recipe.forgetting == "truncation":
         return _truncated(model, request, recipe, identity, lineage)
     home = next(model.parameters()).device
     device = torch.device(device or home)
     old = borrowed(model) if device == home else copy.deepcopy(model).eval().to(device)
-    kept, leaned_on = _over(old, request, memory, recipe), _leaned_on(memory)
-    all_of_it = memory.n if memory else 0
+    kept = _over(old, request, memory, recipe)
+    by, less = leaned_on(memory), kept is not memory
     del memory  # large, and with luck nobody else's
     loss = _loss(old, request, kept, recipe, outputs, seed, L_f)
     kept = kept.resting(folder) if kept and folder else lambda whole=kept: whole
-    new, classes = loss.model, request.D_f.classes
-    floor = Floor.of(old, recipe, loss.replay, validation, seed, classes, loss.gone)
+    new, touch = loss.model, last_touch(loss)
+    floor = Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes, loss.gone)
     watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None, *floor.watch())
     checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
-    touch = last_touch(loss)
     give_back()  # what all this has taken: the descent needs as much as there is
     try:
         done = descend(new, loss, loss.plan, watch=watch, checkpoints=checkpoints, R=loss.R, last_touch=touch)
@@ -107,10 +106,8 @@ def forget(
     if done.back_to is not None:
         warnings.warn(floor.said(done), UnseeWarning, stacklevel=2)
     ended = (*lineage, _generation(new, old, request, identity, floor, done))
-    setting, after = _setting(leaned_on, loss, floor, done), kept()
-    if after and done.back_to == 0 and after.n != all_of_it:  # nothing was forgotten: it holds what it held
-        after = after.merge(remember(old, request.D_f, sketch=after.sketch))
-    after = after.of(new) if after else None
+    setting = setting_of(by, loss, floor, done)
+    after = _after(kept(), old, new, request, nothing=less and done.back_to == 0)
     return Forgotten(
         new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting, after, ended
     )
@@ -173,41 +170,6 @@ def _generation(
     )
 
 
-def _leaned_on(memory: Memory | None) -> str:
-    return "none" if memory is None else "Fisher and sketch" if memory.sketch else "Fisher"
-
-
-def _setting(leaned_on: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, Any]:
-    replay, T = loss.replay, loss.T
-    shift = shifts(done.rows[-1], loss.request.D_f.classes) if done.back_to is None else None
-    return {
-        "memory": leaned_on,
-        "twins": loss.twins is not None,
-        "T": T.name if T else None,
-        "replayed": replay.source if replay else None,
-        # Replayed samples with T on are a surrogate of D_r,extra, which the paper's setting does not have.
-        "within the paper's setting": not (replay and T),
-        "floor": {"of": floor.name, "least": floor.least} if floor.utility else None,
-        # By so much the logits of D_f,clean's classes were shifted in the end (unsee.balance).
-        "shift": shift,
-        "weaker": _weaker(leaned_on, replay),
-        # In the descent: of D_f, of D_f,clean, and those replayed, with T and without.
-        "samples passed": done.rows[-1]["epoch"] * loss.plan.n * len(loss.samples(0)[0]),
-    }
-
-
-def _weaker(leaned_on: str, replay: Replay | None) -> str | None:
-    """Say what the result is weaker for, by what it could not lean on."""
-    if leaned_on == "none":
-        holds = "stand-ins made of what is at hand hold" if replay else "nothing holds"
-        return f"without a memory {holds} D_r in its place (a memory is taken by `remember`)"
-    if leaned_on == "Fisher and sketch" and replay and replay.source == "stand-ins":
-        return (
-            "the old model does not know the sketch's samples for what they are: stand-ins took their place"
-        )
-    return None
-
-
 def _over(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> Memory | None:
     """Return the memory as the recipe wants it: over D, or without D_f's share, which is over D_r."""
     if memory is None or recipe.fisher_over == "D":
@@ -217,8 +179,24 @@ def _over(model: nn.Module, request: Request, memory: Memory | None, recipe: Rec
     return memory.subtract(remember(model, request.D_f, sketch=memory.sketch), using_up=True)
 
 
-def _check(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> int:
+def _after(
+    kept: Memory | None, old: nn.Module, new: nn.Module, request: Request, *, nothing: bool
+) -> Memory | None:
+    """Return the memory as it holds for the new model: with D_f's share again where nothing was forgotten."""
+    if kept and nothing:
+        kept = kept.merge(remember(old, request.D_f, sketch=kept.sketch))
+    return kept.of(new) if kept else None
+
+
+def _check(
+    model: nn.Module,
+    request: Request,
+    memory: Memory | None,
+    recipe: Recipe,
+    lineage: tuple[Generation, ...],
+) -> int:
     """Refuse what cannot work before anything is computed; return the number of the model's classes."""
+    ancestry.check(lineage, model)
     classes = check_fit(model, request.D_f)
     name = request.pattern.name
     if recipe.forgetting == "truncation":

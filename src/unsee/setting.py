@@ -1,0 +1,47 @@
+"""The setting of a result: what forgetting leaned on, what it is weaker for, and what it took."""
+
+from typing import Any
+
+from unsee.balance import shifts
+from unsee.descent import Descent
+from unsee.floor import Floor
+from unsee.loss import Loss
+from unsee.memory import Memory
+from unsee.replay import Replay
+
+
+def leaned_on(memory: Memory | None) -> str:
+    """Name what the memory holds."""
+    return "none" if memory is None else "Fisher and sketch" if memory.sketch else "Fisher"
+
+
+def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, Any]:
+    """Return what a result says of how it came about."""
+    replay, T = loss.replay, loss.T
+    shift = shifts(done.rows[-1], loss.request.D_f.classes) if done.back_to is None else None
+    return {
+        "memory": by,
+        "twins": loss.twins is not None,
+        "T": T.name if T else None,
+        "replayed": replay.source if replay else None,
+        # Replayed samples with T on are a surrogate of D_r,extra, which the paper's setting does not have.
+        "within the paper's setting": not (replay and T),
+        "floor": {"of": floor.name, "least": floor.least} if floor.utility else None,
+        # By so much the logits of D_f,clean's classes were shifted in the end (unsee.balance).
+        "shift": shift,
+        "weaker": _weaker(by, replay),
+        # In the descent: of D_f, of D_f,clean, and those replayed, with T and without.
+        "samples passed": done.rows[-1]["epoch"] * loss.plan.n * len(loss.samples(0)[0]),
+    }
+
+
+def _weaker(by: str, replay: Replay | None) -> str | None:
+    """Say what the result is weaker for, by what it could not lean on."""
+    if by == "none":
+        holds = "stand-ins made of what is at hand hold" if replay else "nothing holds"
+        return f"without a memory {holds} D_r in its place (a memory is taken by `remember`)"
+    if by == "Fisher and sketch" and replay and replay.source == "stand-ins":
+        return (
+            "the old model does not know the sketch's samples for what they are: stand-ins took their place"
+        )
+    return None

@@ -1,0 +1,53 @@
+import warnings
+from dataclasses import replace
+
+import pytest
+
+from unsee import networks
+from unsee.errors import UnseeWarning
+from unsee.forgetting import forget
+from unsee.memory import remember
+from unsee.recipe import RECIPES
+from unsee.setting import leaned_on
+
+SHORT = replace(RECIPES["unsee"], epochs=1, floor=None)
+
+
+@pytest.fixture(scope="module")
+def recalling(model, four):
+    return remember(model, four.pretraining, sketch=32)
+
+
+def setting(model, four, memory, recipe=SHORT):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnseeWarning)
+        return forget(model, four.request("B"), memory, recipe).setting
+
+
+def test_what_a_memory_holds(model, four, recalling):
+    assert leaned_on(None) == "none"
+    assert leaned_on(recalling) == "Fisher and sketch"
+    assert leaned_on(replace(recalling, sketch=None)) == "Fisher"
+
+
+def test_it_says_what_it_is_weaker_for(model, four, recalling):
+    assert setting(model, four, recalling)["weaker"] is None
+    assert setting(model, four, replace(recalling, sketch=None))["weaker"] is None
+    assert setting(model, four, None)["weaker"].startswith("without a memory stand-ins")
+    bare = replace(SHORT, lambda_s=0.0)
+    assert setting(model, four, None, bare)["weaker"].startswith("without a memory nothing holds D_r")
+
+
+def test_a_sketch_that_is_passed_over_is_said(model, four):
+    stranger = networks.fresh(model, 0)  # knows nothing: neither D_r nor samples that have its moments
+    found = setting(stranger, four, replace(remember(stranger, four.pretraining, sketch=32), loss=0.0))
+    assert (found["memory"], found["replayed"]) == ("Fisher and sketch", "stand-ins")
+    assert "stand-ins took their place" in found["weaker"]
+
+
+def test_samples_passed_are_those_of_the_descent(model, four, recalling):
+    found = setting(model, four, recalling)
+    n = len(four.train.D_f)
+    # Of D_f, of D_f,clean, replayed without T and with it; more than one pass where theta is averaged.
+    assert found["samples passed"] >= 4 * n
+    assert found["samples passed"] % 4 == 0
