@@ -34,22 +34,24 @@ def mlp(
     mean: Sequence[float] = (0.0,),
     std: Sequence[float] = (1.0,),
     printed: bool = False,
-    seed: int = 0,
+    seed: int | None = 0,
 ) -> Network:
     """Build the paper's MLP: depth - 1 layers of d x d and one of d x C, d = the number of inputs.
 
-    Weights are orthogonal, uniformly drawn; biases 0; no normalisation layers.
+    Weights are orthogonal, uniformly drawn; biases 0; no normalisation layers. Without a seed nothing is
+    drawn: the weights are anything, for the caller to fill.
     """
     d = int(torch.Size(shape).numel())
     layers: list[nn.Module] = [Standardise(mean, std), nn.Flatten()]
     for _ in range(depth - 1):
         layers += [_bare_linear(d, d), NormalisedHardTanh(printed=printed)]
     model = Network(*layers, _bare_linear(d, classes))
-    with seeded(seed, "mlp"):
-        for layer in model:
-            if isinstance(layer, nn.Linear):
-                nn.init.orthogonal_(layer.weight)
-                nn.init.zeros_(layer.bias)
+    if seed is not None:
+        with seeded(seed, "mlp"):
+            for layer in model:
+                if isinstance(layer, nn.Linear):
+                    nn.init.orthogonal_(layer.weight)
+                    nn.init.zeros_(layer.bias)
     model.spec = _spec("mlp", shape, classes, mean, std, depth=depth, printed=printed)
     return model
 
@@ -149,7 +151,7 @@ class Truncated(nn.Module):
 NETWORKS: dict[str, Callable[..., Network]] = {"mlp": mlp, "resnet": resnet, "table": table, "text": text}
 
 
-def network(name: str | None, data: Dataset, *, seed: int = 0, **options: Any) -> Network:
+def network(name: str | None, data: Dataset, *, seed: int | None = 0, **options: Any) -> Network:
     """Build the named network for this data: its shape, classes, and the mean and deviation of D.
 
     Without a name: the MLP for images, and what tables and texts have.

@@ -35,9 +35,11 @@ def grown(small: nn.Module, data: Dataset, *, seed: int = 0) -> Network:
     """
     assert isinstance(small, Network)
     options = {name: small.spec[name] for name in ("depth", "printed")}
-    large = networks.network("mlp", data, seed=seed, **options)
+    large = networks.network("mlp", data, seed=None, **options)
     first, *rest = zip(_linear(small), _linear(large), strict=True)
     with one_thread(), seeded(seed, "grown"):
+        for layer in _linear(large):
+            layer.bias.zero_()
         _first(small, large, *first)
         for before, after in rest:
             n, new = before.in_features, after.out_features - before.out_features
