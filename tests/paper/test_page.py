@@ -45,8 +45,8 @@ def test_nothing_is_said_of_what_was_not_run(tmp_path):
 def test_a_quick_page_says_what_a_quick_run_did(tmp_path):
     page = text(Rows(tmp_path / "rows"), QUICK, [])
     assert "| batch size | 128 for pretraining, 64 for forgetting |" in page
-    assert "| the same, CIFAR-10 | 4 at 0.01 |" in page
-    assert "| epochs of Pattern A | 3, as in B and C |" in page
+    assert "| the same, CIFAR-10 | 2 at 0.01 |" in page
+    assert "| epochs of Pattern A | 1, as in B and C |" in page
 
 
 def test_the_least_required_accuracy_and_what_it_was_judged_on(tmp_path):

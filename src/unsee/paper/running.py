@@ -65,7 +65,7 @@ class Scale:
         return sources.bundled() if name == "fashion-mnist" else _slice(sources.open_source(name))
 
 
-QUICK = Scale(seeds=1, pretraining_epochs=4, epochs=3, batch_size=64, limit=200, quick=True)
+QUICK = Scale(seeds=1, pretraining_epochs=2, epochs=1, batch_size=64, limit=200, quick=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +80,16 @@ class Pretrained:
 
 
 def pretrained(
-    unit: Unit, scale: Scale, work: Path, *, progress: bool = False, stop: Any = None
+    unit: Unit,
+    scale: Scale,
+    work: Path,
+    *,
+    data: TrainTest | None = None,
+    progress: bool = False,
+    stop: Any = None,
 ) -> Pretrained:
     """Return the unit's network and memory from `work`, or make them: once for each (data, T)."""
-    four = FourDatasets.of_class(scale.data(unit.data), 0, unit.transform())
+    four = FourDatasets.of_class(data or scale.data(unit.data), 0, unit.transform())
     folder = work / unit.name
     model = trained(unit, four.pretraining, scale, folder, progress=progress, stop=stop)
     networks.save(model, folder / "model.safetensors")
@@ -168,20 +174,21 @@ def run_all(
     stop: Any = None,
 ) -> list[str]:
     """Run what is missing, unit by unit; return the names of what was skipped, with the reason."""
-    cells, skipped = list(dict.fromkeys(cells)), []
+    cells, skipped, opened = list(dict.fromkeys(cells)), [], {}
     for unit in dict.fromkeys(cell.unit for cell in cells):
         mine, known = [cell for cell in cells if cell.unit == unit], rows.network(unit)
         if known and not _missing(mine, rows, scale, known):
             say(f"{unit.name}: all runs are there, of network {known[:10]}")
             continue
         try:
-            scale.data(unit.data)
+            opened[unit.data] = opened.get(unit.data) or scale.data(unit.data)
         except InputError as error:
             skipped.append(f"{unit.name}: {error}")
             continue
         if known:
             _check_network(known, work / unit.name, rows.folder)
-        ready = pretrained(unit, scale, work, progress=progress, stop=stop)
+        words = {"data": opened[unit.data], "progress": progress, "stop": stop}
+        ready = pretrained(unit, scale, work, **words)
         if not known:
             _write_pretrained(rows.folder / f"{unit.name}-pretrained.json", ready)
         _run_unit(mine, ready, rows, scale, work / unit.name, say, stop)
