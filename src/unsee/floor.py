@@ -69,8 +69,8 @@ class Floor:
             if labels is None:
                 name, may_lose = "the share of stand-ins answered as before", STAND_INS_MAY_LOSE
                 data = data.with_(y=guesses(answers(old, data)))
-                stay = ~torch.isin(data.y, gone.cpu()) if gone is not None else torch.ones(len(data)).bool()
-                data = data.subset(torch.nonzero(stay if stay.any() else ~stay).flatten())
+                stay = [] if gone is None else torch.nonzero(~torch.isin(data.y, gone.cpu())).flatten()
+                data = data.subset(stay) if len(stay) else data
         by_class = ByClass(data, classes)
         least = by_class.accuracy(old) - may_lose
         return cls(name, by_class.accuracy, least, by_class.fell)

@@ -1,3 +1,4 @@
+import os
 from dataclasses import replace
 
 import pytest
@@ -145,7 +146,22 @@ def test_a_run_that_another_process_is_at_is_left_to_it(tmp_path):
     assert [len(rows.read(cell)) for cell in cells] == [0, 1]
     run_all(cells, rows, TINY, tmp_path / "work", said.append)
     assert [len(rows.read(cell)) for cell in cells] == [1, 1]
-    assert not list(tmp_path.rglob("*.lock"))
+    assert not list(tmp_path.rglob("*-0.lock"))
+
+
+def test_two_processes_begun_at_once_share_the_network_and_the_runs(tmp_path):
+    cells, rows = [Cell(TILE, "B", line) for line in ("CE", "CE + RLD")], Rows(tmp_path / "rows")
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            run_all(cells, rows, TINY, tmp_path / "work", lambda _: None)
+            code = 0
+        finally:
+            os._exit(code)
+    run_all(cells, rows, TINY, tmp_path / "work", lambda _: None)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert [len(rows.read(cell)) for cell in cells] == [1, 1]
 
 
 def test_a_network_begun_at_half_the_size_goes_on_where_it_was_stopped(tmp_path, data, monkeypatch):

@@ -18,7 +18,7 @@ from unsee.errors import Diverged, InputError
 from unsee.evaluation import evaluate, evaluator
 from unsee.forgetting import forget
 from unsee.formulation import FourDatasets
-from unsee.holding import grabbed
+from unsee.holding import grabbed, locked
 from unsee.memory import Memory, remember
 from unsee.paper.cells import Cell, Unit
 from unsee.paper.growing import grown, halved
@@ -188,9 +188,11 @@ def run_all(
         if known:
             _check_network(known, work / unit.name, rows.folder)
         words = {"data": opened[unit.data], "progress": progress, "stop": stop}
-        ready = pretrained(unit, scale, work, **words)
-        if not known:
-            _write_pretrained(rows.folder / f"{unit.name}-pretrained.json", ready)
+        work.mkdir(parents=True, exist_ok=True)
+        with locked(work / f"{unit.name}.lock"):  # who comes second waits for the network, and shares it
+            ready = pretrained(unit, scale, work, **words)
+            if not known:
+                _write_pretrained(rows.folder / f"{unit.name}-pretrained.json", ready)
         _run_unit(mine, ready, rows, scale, work / unit.name, say, stop)
     return skipped
 
