@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import run as beyond
+from page import floors, told
 
 from unsee import evaluate, forget, store
 from unsee.paper import running
@@ -61,7 +62,7 @@ def rows_of(data: str, way: str) -> list[dict]:
     return [store.read_json(path) for path in paths]
 
 
-def page() -> None:
+def write() -> None:
     """Write classes.md from the rows."""
     text = ["# A class forgotten", "", __doc__.strip(), "", "D_f ↓ and D_r ↑ on the test set.", ""]
     for data in DATA:
@@ -71,13 +72,13 @@ def page() -> None:
         ways = ("pretrained", "ours, sketch", "ours, Fisher", "ours, no memory", "trained on D_r alone")
         for way in ways:
             if rows := rows_of(data, way):
-                cells = [beyond.told([row[name] for row in rows]) for name in ("D_r", "D_f")]
+                cells = [told([row[name] for row in rows]) for name in ("D_r", "D_f")]
                 passed = [row["setting"]["samples passed"] for row in rows if "setting" in row]
                 cells.append(f"{statistics.mean(passed):,.0f}" if passed else "")
                 text.append(f"| {way} | {' | '.join(cells)} | {len(rows)} |")
         text.append("")
     text += ["± is the deviation over forgetting seeds.", ""]
-    text += beyond.floors((HERE / "classes").glob("*, ours, *.json"))
+    text += floors((HERE / "classes").glob("*, ours, *.json"))
     store.write_bytes(HERE / "classes.md", ("\n".join(text) + "\n").encode())
 
 
@@ -88,7 +89,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
     run(given.data, given.seeds)
-    page()
+    write()
 
 
 if __name__ == "__main__":

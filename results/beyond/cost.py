@@ -4,8 +4,9 @@ From the repository's root, after `python results/beyond/run.py`:
 
     python results/beyond/cost.py [--seeds 3]
 
-Every sample that the descent takes a gradient of counts: of D_f, of D_f,clean, and those replayed, with T
-and without. What only looks does not: the Fisher of D_f, the old model's answers, the floor, the last touch.
+Every sample that a gradient is taken of counts: in the descent of D_f, of D_f,clean, and those replayed, with
+T and without; before it once of D_f, whose Fisher is taken out of the memory. What only looks does not: the
+old model's answers, the floor, the last touch.
 Goes on where it was stopped: rows lie in results/beyond/cost.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import run as beyond
 from matplotlib.figure import Figure
+from page import floors, told
 
 from unsee import FourDatasets, forget, networks, sources, store, tile, train
 from unsee.formulation import SETS
@@ -35,11 +37,11 @@ def measured(model, four: FourDatasets, memory: Memory, n: int, seed: int) -> di
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         result = forget(model, replace(four, train=known).request("B"), memory, seed=seed)
-    found = {"n": len(few), "samples": result.setting["samples passed"]}
+    found = {"n": len(few), "samples": result.setting["samples passed"] + len(few)}  # the Fisher of D_f
     return found | beyond.judged(result.model, four) | beyond.written(result, said)
 
 
-def page(retraining: int) -> None:
+def write(retraining: int) -> None:
     """Write cost.md and cost.png from the rows."""
     columns = [*SETS, "least B", "least C"]
     text = ["# Quality and cost by how much of D_f is at hand", "", __doc__.strip(), ""]
@@ -54,7 +56,7 @@ def page(retraining: int) -> None:
         passed, cells = statistics.mean(row["samples"] for row in rows), []
         for column in columns:
             values = [row[column] for row in rows]
-            cells.append(beyond.told(values))
+            cells.append(told(values))
             curves.setdefault(column, []).append((rows[0]["n"], statistics.mean(values)))
         line = [f"{rows[0]['n']:,}", f"{passed:,.0f}", f"1 / {retraining / passed:.2g}", *cells]
         text.append("| " + " | ".join(line) + f" | {len(rows)} |")
@@ -67,11 +69,8 @@ def page(retraining: int) -> None:
     axes.legend(frameon=False, ncols=2)
     figures.save(figure, HERE / "cost.png")
     text += ["", "![Accuracy by how much of D_f is at hand](cost.png)", ""]
-    text += [
-        "± is the deviation over forgetting seeds. Passed: in the descent, of D_f, of D_f,clean and replayed."
-    ]
-    text += ["The Fisher of D_f, which is taken out of the memory first, is one gradient a sample more.", ""]
-    text += beyond.floors((HERE / "cost").glob("*.json"))
+    text += ["± is the deviation over forgetting seeds.", ""]
+    text += floors((HERE / "cost").glob("*.json"))
     store.write_bytes(HERE / "cost.md", ("\n".join(text) + "\n").encode())
 
 
@@ -88,7 +87,7 @@ def main() -> None:
         for seed in range(seeds):
             path = HERE / "cost" / f"{size}, {seed}.json"
             beyond.once(path, lambda n=size, s=seed: measured(model, four, memory, n, s))
-    page(RETRAINING * (len(four.train.D_r) + len(four.train.D_f_clean)))
+    write(RETRAINING * (len(four.train.D_r) + len(four.train.D_f_clean)))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ import run as beyond
 import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
+from page import floors, told
 from torch import nn
 
 from unsee import FourDatasets, evaluate, forget, networks, remember, sources, store
@@ -202,7 +203,7 @@ def retrained(T: str | None) -> None:
         once(f"{shown}, {name}", again, networks.identity(model))
 
 
-def page() -> None:
+def write() -> None:
     """Write poison.md and poison.png from the rows."""
     groups: dict[str, dict[tuple[str, int], list[dict]]] = {}
     for path in sorted(HERE.glob("*.json")):
@@ -222,7 +223,7 @@ def page() -> None:
         "sketch is given stand-ins in place of it: the Fisher alone is then the same run, and not run twice.",
         "",
     ]
-    text += beyond.floors(HERE.glob("*known*.json"))
+    text += floors(HERE.glob("*known*.json"))
     store.write_bytes(HERE.parent / "poison.md", "\n".join(text).encode())
 
 
@@ -233,8 +234,8 @@ def table(groups: dict[tuple[str, int], list[dict]]) -> list[str]:
     text += ["|---" * (len(columns) + 6) + "|"]
     before = groups.get(("pretrained", 0), [{"D_r": math.nan}])[0]["D_r"]
     for (way, known), rows in sorted(groups.items(), key=lambda g: (bool(g[0][1]), -g[0][1], g[0][0])):
-        told = [beyond.told([r[c] for r in rows if c in r] or [math.nan]) for c in columns]
-        cells = [f"{known:,}" if known else "", way, *(cell.replace("nan", "") for cell in told)]
+        numbers = [told([r[c] for r in rows if c in r] or [math.nan]) for c in columns]
+        cells = [f"{known:,}" if known else "", way, *(cell.replace("nan", "") for cell in numbers)]
         lost = statistics.mean(before - row["D_r"] for row in rows)
         below = statistics.mean(row["D_r"] - row["D_r_extra"] for row in rows)
         cells += [f"{100 * lost:.1f}" if known else "", f"{100 * below:.1f}" if known else ""]
@@ -273,4 +274,4 @@ if __name__ == "__main__":
             run(T, share, given.seeds)
     for T in () if given.page or given.only_forget else (None, *given.T):
         retrained(T)
-    page()
+    write()

@@ -18,50 +18,32 @@ Goes on where it was stopped: rows lie in results/beyond/rows, networks in runs/
 """
 
 import argparse
-import statistics
 import sys
 import warnings
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import page
 import torch
 import torch.nn.functional as F
-from matplotlib.figure import Figure
+from page import ABLATION, CASES, HERE, OURS, SCRATCH, WAYS, case_of
 
 from unsee import FourDatasets, evaluate, forget, networks, remember, sources, store, train
 from unsee.datasets import Dataset, concatenate
 from unsee.forgetting import Forgotten
-from unsee.formulation import SETS, TABLE_1
+from unsee.formulation import TABLE_1
 from unsee.memory import Memory
 from unsee.paper import running
-from unsee.paper.cells import TRANSFORMS, Cell, Unit
-from unsee.paper.rows import Rows
+from unsee.paper.cells import TRANSFORMS, Unit
 from unsee.randomness import stream
 from unsee.recipe import RECIPES
-from unsee.report import figures
 from unsee.sketch import Sketch
 from unsee.transforms import Transform
 
-HERE, WORK, PAPERS = Path("results/beyond"), Path("runs/beyond"), Path("runs/paper")
-CASES = {"fashion-mnist": ("tile", "line"), "cifar-10": ("tile", "line", "color")}
+WORK, PAPERS = Path("runs/beyond"), Path("runs/paper")
 SEEDS = {"fashion-mnist": 5, "cifar-10": 3}
-# Under the default recipe B and C are one run: only the judgement differs.
-OURS = ("ours, sketch", "ours, Fisher", "ours, no memory")
-# What the last touch is worth: the same without it (unsee.balance).
-ABLATION = "ours, sketch, balanced by the prior alone"
-WAYS = ("the paper's recipe, B", "the paper's recipe, C", *reversed(OURS), ABLATION)
 # On CIFAR-10, with T: at the rates of pretraining the network at half the size hardly learns (LAB.md).
 GENTLY = ((10, 0.01), (3, 0.003), (2, 0.001))
-SCRATCH = ("retrained on D_r and D_f,clean", "retrained with T in training")
-
-
-SURROGATE = (
-    "Ours, with T known, trains on samples of the sketch, or stand-ins, with T on: a surrogate of D_r,extra, "
-    "which leaves the paper's setting. So it is judged on variations of T too, which were never used: moved, "
-    "dimmed, resized.",
-    "",
-)
 
 
 def variations(T: Transform) -> dict[str, Transform]:
@@ -111,6 +93,7 @@ def written(result: Forgotten, said: list[warnings.WarningMessage]) -> dict:
     """Return what a row says of a run, beside its accuracies."""
     return {
         "recipe": result.recipe.name,
+        "values": result.recipe.words(),
         "setting": dict(result.setting),
         "last epoch": {k: round(v, 6) for k, v in result.trajectory[-1].items()},
         "back_to": result.back_to,
@@ -125,11 +108,6 @@ def once(path: Path, make, network: str | None = None) -> dict:
         sys.stderr.write(f"{path.stem}\n")
         store.write_json(path, make() | ({"network": network} if network else {}))
     return store.read_json(path)
-
-
-def case_of(data: str, T: str) -> str:
-    """Return what a case is called in rows and on the page."""
-    return T if data == "fashion-mnist" else f"{data} {T}"
 
 
 def ready(data: str, T: str) -> tuple[FourDatasets, torch.nn.Module, Memory]:
@@ -205,115 +183,6 @@ def half_with(T: Transform, D: Dataset) -> Dataset:
     return concatenate([D.subset(sorted(order[half:])), T(D.subset(sorted(order[:half])))], "half with T")
 
 
-def rows_of(data: str, T: str, way: str) -> list[dict]:
-    """Return the rows of one way, a seed each; of CIFAR-10, the paper's recipe from the reproduction."""
-    if data == "cifar-10" and way.startswith("the paper"):
-        cell, papers = Cell(Unit(data, T), way[-1], "CE + Fisher + RLD"), Rows(Path("results/paper/rows"))
-        mine = [row["network"] for row in rows_of(data, T, "pretrained")]
-        known = papers.path(cell).exists() and store.read_json(papers.path(cell))["key"]["network"] in mine
-        found = papers.read(cell) if known else {}
-        rows = [{name: row["scores"][name]["accuracy"] for name in SETS} for row in found.values()]
-        return [row | {f"least {p}": min(row[s] for s in TABLE_1[p].arrows) for p in "BC"} for row in rows]
-    stem = f"{case_of(data, T)}, {way}"
-    paths = sorted((HERE / "rows").glob(f"{stem}, [0-9].json")) or [HERE / "rows" / f"{stem}.json"]
-    return [store.read_json(path) for path in paths if path.exists()]
-
-
-def of_another(data: str, T: str, ways: list[str]) -> list[str]:
-    """Say where the paper's recipe is not that of this T."""
-    found = {
-        way: rows_of(data, T, way)[0].get("recipe", f"{data}/{T}/") for way in ways if rows_of(data, T, way)
-    }
-    said = [
-        f"*{w}* is `{r}`: that of {T} diverges here (docs/decisions/0004)."
-        for w, r in found.items()
-        if w.startswith("the paper") and f"/{T}/" not in r
-    ]
-    return [*said, ""] if said else []
-
-
-def told(values: list[float]) -> str:
-    """Return a mean, and the deviation where there are several, as a cell of a table."""
-    spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.3f}{spread}"
-
-
-def floors(paths: Iterable[Path]) -> list[str]:
-    """Return a table of these runs: what the floor was taken of, where it lay, where the run ended."""
-    heads = [
-        "## Floors",
-        "",
-        "| run | of | floor | at the end | gone back to epoch |",
-        "|---|---|---|---|---|",
-    ]
-    text = []
-    for path in sorted(paths):
-        row = store.read_json(path)
-        if floor := row.get("setting", {}).get("floor"):
-            end = f"{row['last epoch']['utility']:.3f}" if "last epoch" in row else "not written down"
-            back = "" if row["back_to"] is None else row["back_to"]
-            text.append(f"| {path.stem} | {floor['of']} | {floor['least']:.3f} | {end} | {back} |")
-    return [*heads, *text, ""] if text else []
-
-
-def page() -> None:
-    """Write README.md and picture.png from the rows."""
-    text = ["# Beyond the paper: the MLP, class 0", __doc__.strip(), ""]
-    there = {data: [T for T in CASES[data] if rows_of(data, T, "pretrained")] for data in CASES}
-    there = {data: Ts for data, Ts in there.items() if Ts}
-    figure = Figure(figsize=(10, 3.6 * len(there)), layout="constrained")
-    panels = figure.subplots(
-        len(there), max(map(len, there.values())), sharex=True, sharey="row", squeeze=False
-    )
-    for row, (data, Ts) in zip(panels, there.items(), strict=True):
-        ways = [w for w in ("pretrained", *WAYS, *SCRATCH) if any(rows_of(data, T, w) for T in Ts)]
-        for axes, T in zip(row, Ts, strict=False):
-            text += [f"## {data}, {T}", "", *table(data, T, ways), "", *of_another(data, T, ways)]
-            drawn(axes, data, T, ways)
-        row[0].invert_yaxis()
-        for axes in row[len(Ts) :]:
-            axes.set_axis_off()
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    figures.save(figure, HERE / "picture.png")
-    text += ["![Accuracy on the four sets by way](picture.png)", ""]
-    text += ["Dotted: D_r before, less two points. ± is the deviation over forgetting seeds.", ""]
-    said = "without the last touch, `balance = prior` in place of `adjusted` (`unsee.balance`)."
-    text += [f"*{ABLATION}*: {said}", "", *SURROGATE, *floors((HERE / "rows").glob("*, ours, *.json"))]
-    store.write_bytes(HERE / "README.md", ("\n".join(text) + "\n").encode())
-
-
-def table(data: str, T: str, ways: list[str]) -> list[str]:
-    """Return the lines of one case's table."""
-    columns = [
-        *SETS,
-        *(f"D_r_extra, {name}" for name in ("moved", "dimmed", "resized")),
-        "least B",
-        "least C",
-    ]
-    text = ["| | " + " | ".join(columns) + " | runs |", "|---" * (len(columns) + 2) + "|"]
-    for way in ways:
-        if not (rows := rows_of(data, T, way)):
-            continue
-        cells = [told([row[column] for row in rows]) if column in rows[0] else "" for column in columns]
-        text.append(f"| {way} | {' | '.join(cells)} | {len(rows)} |")
-    return text
-
-
-def drawn(axes, data: str, T: str, ways: list[str]) -> None:
-    """Draw one case: for each way a bar of each set."""
-    for place, way in enumerate(ways):
-        rows = rows_of(data, T, way)
-        for shift, name in enumerate(SETS if rows else ()):
-            mean = statistics.mean(row[name] for row in rows)
-            label = name if not place else None
-            axes.barh(place + 0.2 * shift - 0.3, mean, 0.2, color=figures.COLORS[name], label=label)
-    axes.axvline(rows_of(data, T, "pretrained")[0]["D_r"] - 0.02, color="black", lw=0.8, ls=":")
-    axes.set(yticks=range(len(ways)), yticklabels=ways, xlim=(0, 1), title=f"{data}, {T}")
-    axes.set_xlabel("accuracy (test)")
-    axes.spines[["top", "right"]].set_visible(False)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", choices=CASES, default="fashion-mnist")
@@ -325,4 +194,4 @@ if __name__ == "__main__":
         parser.error(f"{given.data} has {', '.join(CASES[given.data])}")
     for name in () if given.page else given.T or CASES[given.data]:
         run(given.data, name, given.seeds or SEEDS[given.data])
-    page()
+    page.write(__doc__.strip())
