@@ -26,7 +26,7 @@ from unsee.memory import Memory
 from unsee.report import figures
 
 HERE, WORK = Path("results/beyond"), beyond.WORK / "fashion-mnist-tile"
-SIZES = (50, 200, 600, 2000, 6000)
+SIZES = (50, 200, 546, 2000, 6000)  # 546: one in a hundred of the training set
 RETRAINING = 5  # epochs, over D_r and D_f,clean
 
 

@@ -46,7 +46,7 @@ def demo(
     trained = train(
         start,
         four.pretraining,
-        epochs=8,
+        epochs=5,
         seed=seed,
         device=device,
         folder=folder / "old",
