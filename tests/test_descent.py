@@ -366,7 +366,7 @@ def test_what_is_looked_at_and_what_it_ends_with_is_the_mean_and_the_way_itself_
     assert torch.equal(torch.stack(way[1:]), torch.stack(steps[:-1]))
     mean = steps[0].double()
     for step, theta in enumerate(steps, 1):
-        mean += 3 / (step + 2) * (theta.double() - mean)
+        mean += 4 / (step + 3) * (theta.double() - mean)
         if step % 3 == 0:
             assert torch.allclose(seen[step // 3].double(), mean, atol=1e-6)
     assert torch.equal(model.weight, seen[-1])

@@ -13,7 +13,7 @@ Row = dict[str, Any]
 WARM_UP, WIND_DOWN = 10, 2  # steps, epochs
 STEPS, SMALLEST = 20, 16  # of an epoch and of a batch, at the least
 SMALL = 36  # batches: a D_f of fewer is small, and theta is averaged
-MEAN_STEPS, MEAN_SMALLEST, ENOUGH = 38, 8, 4  # then of an epoch, of a batch, and epochs, at the least
+MEAN_STEPS, MEAN_SMALLEST, ENOUGH = 40, 8, 4  # then of an epoch, of a batch, and epochs, at the least
 FIRMER = 10.0  # times lambda_KL: more of what so small batches say is noise, and R keeps it from D_r
 ROUGH = 0.25  # a fall of L by less is no more than chance, as told by an epoch of such batches
 
@@ -105,7 +105,7 @@ def plan_of(recipe: Recipe, n: int) -> Plan:
     >>> from unsee.recipe import RECIPES
     >>> plans = [plan_of(RECIPES["unsee"], n) for n in (600, 6000)]
     >>> [(plan.batch_size, plan.n, plan.average) for plan in plans]
-    [(8, 304, True), (128, 6000, False)]
+    [(8, 320, True), (128, 6000, False)]
     """
     if recipe.settle is None:
         return Plan(recipe.lr, recipe.momentum, recipe.epochs, n, recipe.batch_size)
@@ -119,9 +119,9 @@ def plan_of(recipe: Recipe, n: int) -> Plan:
 def _averaged(recipe: Recipe, n: int) -> Plan:
     """Return how far to go where theta is averaged: smaller batches still, and epochs of a part of a pass.
 
-    Less of the noise is left in the mean: lr goes down by the fourth root (docs/decisions/0030).
+    Less of the noise is left in the mean: lr goes down by the cube root (docs/decisions/0030).
     """
     assert recipe.settle is not None
     size = min(recipe.batch_size, n, max(MEAN_SMALLEST, n // (2 * SMALL)))
-    lr, settle = recipe.lr * (size / recipe.batch_size) ** (1 / 4), max(ROUGH, recipe.settle)
+    lr, settle = recipe.lr * (size / recipe.batch_size) ** (1 / 3), max(ROUGH, recipe.settle)
     return Plan(lr, recipe.momentum, recipe.epochs, MEAN_STEPS * size, size, settle, average=True)

@@ -136,9 +136,9 @@ class Update:
 class Mean:
     """theta_bar, the mean of theta over the way, in which each step counts more than the one before.
 
-    theta_bar <- theta_bar + 3 / (step + 2) (theta - theta_bar), step = 1, 2, ...
+    theta_bar <- theta_bar + 4 / (step + 3) (theta - theta_bar), step = 1, 2, ...
 
-    That is polynomial decay with eta = 2 (Shamir and Zhang 2013, arXiv 1212.1824): nobody need know the end.
+    That is polynomial decay with eta = 3 (Shamir and Zhang 2013, arXiv 1212.1824): nobody need know the end.
 
     >>> theta = torch.nn.Parameter(torch.zeros(1))
     >>> mean = Mean([theta])
@@ -146,7 +146,7 @@ class Mean:
     ...     _ = theta.data.fill_(step)
     ...     mean.add(step)
     >>> [round(bar.item(), 6) for bar in mean.bar]
-    [2.5]
+    [2.6]
     """
 
     def __init__(self, theta: Sequence[Tensor]) -> None:
@@ -157,7 +157,7 @@ class Mean:
     def add(self, step: int) -> None:
         """Let theta as it is after this step, the first being 1, count in the mean."""
         for bar, p in zip(self.bar, self.theta, strict=True):
-            bar.lerp_(p.detach(), 3 / (step + 2))
+            bar.lerp_(p.detach(), 4 / (step + 3))
 
     def swap(self) -> None:
         """Let the model be the mean, and the mean keep what the model was; and the other way about."""
