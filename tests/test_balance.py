@@ -120,14 +120,17 @@ def share_of(net, data, label):
 @pytest.mark.parametrize("own", [[0], [0, 3]])
 def test_afterwards_the_classes_have_their_share(new, four, own):
     whole = concatenate([four.train.D_f_clean, four.train.D_r], "both")
-    balanced, mine = copy.deepcopy(new).double(), concatenate([whole.of_class(c) for c in own], "own")
+    weak, mine = copy.deepcopy(new).double(), concatenate([whole.of_class(c) for c in own], "own")
+    with torch.no_grad():
+        list(weak.parameters())[-1][own[1:]] -= 0.5  # the first is too weak as it is
+    balanced = copy.deepcopy(weak)
     b = balance(balanced, own, [mine], [whole])  # what it holds of the own classes does not count twice
     assert list(b) == own
     for label in own:
         assert share_of(balanced, whole, label) == pytest.approx(0.1, abs=1e-6)
-    *same, last = new.state_dict()
-    assert all(torch.equal(new.state_dict()[name].double(), balanced.state_dict()[name]) for name in same)
-    moved = balanced.state_dict()[last] - new.state_dict()[last]
+    *same, last = weak.state_dict()
+    assert all(torch.equal(weak.state_dict()[name], balanced.state_dict()[name]) for name in same)
+    moved = balanced.state_dict()[last] - weak.state_dict()[last]
     assert torch.nonzero(moved).flatten().tolist() == own
     assert moved[own].tolist() == pytest.approx(list(b.values()), abs=1e-6)
 
@@ -156,20 +159,21 @@ def leaning(own, others, lean):
 
 
 @pytest.mark.parametrize("sides", [(2.0, 2.0), (2.0, 3.0), (3.0, 2.0), (1.5, 2.0)])
-def test_it_never_takes_from_those_who_have_less(sides):
+def test_a_class_gains_only_if_it_has_less_and_never_loses(sides):
     for lean in (-0.5, -0.2, 0.2, 0.5):
         net, mine, others = leaning(*sides, lean)
         needy = accuracy(net, mine) < accuracy(net, others)
-        assert all((b > 0) == needy for b in balance(net, [0], [mine], [others]).values())
+        assert all(b > 0 and needy for b in balance(net, [0], [mine], [others]).values())
 
 
-def test_it_goes_either_way():
+def test_it_lifts_and_does_not_lower():
+    """What seems too strong was trained on: that is no evidence."""
     up, down = (
         balance(net, [0], [mine], [others])
         for net, mine, others in (leaning(2.0, 2.0, -0.5), leaning(2.0, 2.0, 0.5))
     )
-    assert up[0] == pytest.approx(down[0] + 1, abs=1e-6)
-    assert up[0] > 0.2 > -0.2 > down[0]
+    assert up[0] > 0.2
+    assert down == {}
 
 
 def test_outputs_that_no_sample_has_do_not_count(new, four):

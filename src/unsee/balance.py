@@ -1,7 +1,7 @@
-"""Balance: in the end the classes of D_f,clean have the probability that is theirs, no more and no less.
+"""Balance: in the end the classes of D_f,clean have the probability that is theirs, and no less.
 
-D_f,clean is of few classes, often of one. Where the descent ends, their logits lie some tenths too low, or
-too high, for each seed by another amount, and a tenth is worth a point of accuracy there. So a number b is
+D_f,clean is of few classes, often of one. Where the descent ends, their logits lie some tenths too low, for
+each seed by another amount, and a tenth is worth a point of accuracy there. So a number b is
 added to the logit of each of these own classes (logit adjustment). It is the one at which the cross entropy
 is least, over samples of D_f,clean, and of the sketch for all other classes, every class counting alike:
 
@@ -63,7 +63,8 @@ def balance(
 
     `corrected` are samples of these classes, with T and without: the set that is answered less well counts,
     as both are to be answered well. Of the `rest`, all other classes count. A class gains only if it is
-    answered less well than they are, and loses only if better.
+    answered less well than they are, and never loses: samples that were trained on look better than others,
+    so that its logit seems too low is telling, and that it seems too high is not.
     """
     bias = bias_of(model, own, _some(corrected[0], PROBED))
     if bias is None:
@@ -78,9 +79,8 @@ def balance(
     found = shift(torch.cat([z, zs]), _sides(together, own), _alike(together))
     if found is None:
         return {}
-    # Where it would take from those who have less, as of a class that the sketch has too, it is left.
     needy = [bool(right[y == c].double().mean() < rights.double().mean()) for c in own]
-    b = {c: far for c, far, less in zip(own, found, needy, strict=True) if less == (far > 0)}
+    b = {c: far for c, far, less in zip(own, found, needy, strict=True) if less and far > 0}
     with torch.no_grad():
         bias[list(b)] += torch.tensor(list(b.values())).to(bias)
     return b

@@ -13,7 +13,7 @@ Row = dict[str, Any]
 WARM_UP, WIND_DOWN = 10, 2  # steps, epochs
 STEPS, SMALLEST = 20, 16  # of an epoch and of a batch, at the least
 SMALL = 36  # batches: a D_f of fewer is small, and theta is averaged
-MEAN_STEPS, MEAN_SMALLEST, ENOUGH = 40, 8, 4  # then of an epoch, of a batch, and epochs, at the least
+MEAN_STEPS, MEAN_SMALLEST, ENOUGH = 37, 8, 4  # then of an epoch, of a batch, and epochs, at the least
 FIRMER = 10.0  # times lambda_KL: more of what so small batches say is noise, and R keeps it from D_r
 ROUGH = 0.25  # a fall of L by less is no more than chance, as told by an epoch of such batches
 
@@ -105,7 +105,7 @@ def plan_of(recipe: Recipe, n: int) -> Plan:
     >>> from unsee.recipe import RECIPES
     >>> plans = [plan_of(RECIPES["unsee"], n) for n in (600, 6000)]
     >>> [(plan.batch_size, plan.n, plan.average) for plan in plans]
-    [(8, 320, True), (128, 6000, False)]
+    [(8, 296, True), (128, 6000, False)]
     """
     if recipe.settle is None:
         return Plan(recipe.lr, recipe.momentum, recipe.epochs, n, recipe.batch_size)
