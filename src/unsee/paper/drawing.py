@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from unsee.formulation import SETS, TABLE_1
 from unsee.paper.cells import LINES, Cell, Unit
@@ -31,6 +32,7 @@ def curves(units: Sequence[tuple[Unit, str]], rows: Rows) -> Figure:
         row[0].set_ylabel(f"{unit.data}\nPattern {pattern}")
     for axes in panels[-1]:
         axes.set_xlabel("epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     return figure
