@@ -87,7 +87,7 @@ def run() -> None:
     once("retrained with T, smaller rates", gently)
 
 
-def page() -> None:
+def write() -> None:
     """Write half.md from the rows."""
     columns = (*SETS, "least", "shifted")
     text = ["# CIFAR-10's MLP at half the size", "", __doc__.strip(), "", "One forgetting seed.", ""]
@@ -100,4 +100,4 @@ def page() -> None:
 
 if __name__ == "__main__":
     run()
-    page()
+    write()

@@ -1,5 +1,6 @@
 """What the rows of run.py are called, and the page and the picture that show them."""
 
+import re
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
@@ -75,7 +76,8 @@ def floors(paths: Iterable[Path]) -> list[str]:
         "|---|---|---|---|---|",
     ]
     text = []
-    for path in sorted(paths):
+    by_number = lambda path: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]  # noqa: E731
+    for path in sorted(paths, key=by_number):
         row = store.read_json(path)
         if floor := row.get("setting", {}).get("floor"):
             end = f"{row['last epoch']['utility']:.3f}" if "last epoch" in row else "not written down"

@@ -3,7 +3,8 @@
 D_f,clean is of few classes, often of one. Where the descent ends, their logits lie some tenths too low, for
 each seed by another amount, and a tenth is worth a point of accuracy there. So a number b is
 added to the logit of each of these own classes (logit adjustment). It is the one at which the cross entropy
-is least, over samples of D_f,clean, and of the sketch for all other classes, every class counting alike:
+is least, over samples of D_f,clean, and of the sketch for all other classes, every class counting alike;
+a class for which it is negative, or that is answered no less well than the others, stays as it is:
 
     b = argmin of the mean over classes of the mean over a class's samples of -log p(class | x; b)
 """
@@ -59,12 +60,12 @@ def shifts(row: Mapping[str, float], classes: Sequence[str]) -> dict[str, float]
 def balance(
     model: nn.Module, own: Sequence[int], corrected: Sequence[Dataset], rest: Iterable[Dataset]
 ) -> dict[int, float]:
-    """Shift the logits of the own classes in place; return by how much, and nothing where that cannot be.
+    """Lift the logits of the own classes in place; return by how much, and nothing where there is no need.
 
     `corrected` are samples of these classes, with T and without: the set that is answered less well counts,
     as both are to be answered well. Of the `rest`, all other classes count. A class gains only if it is
     answered less well than they are, and never loses: samples that were trained on look better than others,
-    so that its logit seems too low is telling, and that it seems too high is not.
+    so a logit that seems too low is too low, and one that seems too high may not be.
     """
     bias = bias_of(model, own, _some(corrected[0], PROBED))
     if bias is None:

@@ -61,7 +61,7 @@ class Recipe:
     balance: str = "none"
     """prior: L_c counts by the share of the classes that D_f,clean has, on D_f's twins too, and only as far
     as it lies above the level of the memory, so that no class swallows its neighbours. adjusted: besides,
-    where a sketch holds the others, the logits of these classes are shifted in the end (unsee.balance)."""
+    where a sketch holds the others, the logits of these classes are lifted in the end (unsee.balance)."""
     stride: float | None = None
     """The longest step, before momentum, as a share of theta_old's length; None: as the gradient makes it."""
     settle: float | None = None

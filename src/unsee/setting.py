@@ -27,7 +27,7 @@ def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, An
         # Replayed samples with T on are a surrogate of D_r,extra, which the paper's setting does not have.
         "within the paper's setting": not (replay and T),
         "floor": {"of": floor.name, "least": floor.least} if floor.utility else None,
-        # By so much the logits of D_f,clean's classes were shifted in the end (unsee.balance).
+        # By so much the logits of D_f,clean's classes were lifted in the end (unsee.balance).
         "shift": shift,
         "weaker": _weaker(by, replay),
         # In the descent: of D_f, of D_f,clean, and those replayed, with T and without.
