@@ -11,7 +11,7 @@ from torch import nn
 import reference
 from unsee import networks
 from unsee.answers import accuracy, answers
-from unsee.balance import FARTHEST, balance, bias_of, shift
+from unsee.balance import FARTHEST, balance, bias_of, lift, shift
 from unsee.checkpoint import Checkpoints
 from unsee.datasets import Dataset, concatenate
 from unsee.errors import Interrupted, UnseeWarning
@@ -58,7 +58,7 @@ def test_the_cross_entropy_is_least_at_b(seed, own):
             for i in range(len(y))
         )
 
-    b = shift(z, y, weight)
+    b = shift(z, y, weight, range(own))
     assert max(map(abs, b)) < FARTHEST
     for i in range(own):
         for step in (-0.5, -0.001, 0.001, 0.5):
@@ -68,13 +68,26 @@ def test_the_cross_entropy_is_least_at_b(seed, own):
 def test_what_is_farther_off_than_balance_or_no_number_is_left():
     z, y, weight = drawn(0)
     near, far, broken = z.clone(), z.clone(), z.clone()
-    near[:, 0] -= 0.3
+    near[:, 0] -= 0.8
     far[:, 0] -= 9
     broken[0, 0] = math.nan
-    assert shift(near, y, weight)[0] == pytest.approx(shift(z, y, weight)[0] + 0.3, abs=1e-6)
-    assert shift(far, y, weight) is None
-    assert shift(broken, y, weight) is None
-    assert shift(z, torch.zeros_like(y), weight) is None  # nothing but one class: without end
+    assert lift(near, y, weight, [0])[0] == pytest.approx(shift(z, y, weight, [0])[0] + 0.8, abs=1e-6)
+    assert lift(far, y, weight, [0]) == {}
+    assert lift(broken, y, weight, [0]) == {}
+    assert lift(z, torch.zeros_like(y), weight, [0]) == {}  # nothing but one class: without end
+
+
+def test_a_class_that_stays_does_not_count_for_the_others():
+    z, y, weight = drawn(1, own=3)
+    z[:, 0] += 0.3
+    z[:, 1:3] -= 0.3
+    together = shift(z, y, weight, [0, 1, 2])
+    assert together[0] < 0 < min(together[1:])
+    apart = lift(z, y, weight, [0, 1, 2])
+    assert apart == dict(zip([1, 2], shift(z, y, weight, [1, 2]), strict=True))
+    assert list(apart.values()) != together[1:]
+    assert lift(z, y, weight, [0, 2]) == {2: shift(z, y, weight, [2])[0]}
+    assert lift(z, y, weight, []) == {}
 
 
 # ---- the bias -----------------------------------------------------------------------------------

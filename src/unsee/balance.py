@@ -9,6 +9,7 @@ a class for which it is negative, or that is answered no less well than the othe
     b = argmin of the mean over classes of the mean over a class's samples of -log p(class | x; b)
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
@@ -76,38 +77,52 @@ def balance(
     if not others:
         return {}
     zs, ys, rights = map(torch.cat, zip(*others, strict=True))
-    together = torch.cat([y, ys])
-    found = shift(torch.cat([z, zs]), _sides(together, own), _alike(together))
-    if found is None:
-        return {}
-    needy = [bool(right[y == c].double().mean() < rights.double().mean()) for c in own]
-    b = {c: far for c, far, less in zip(own, found, needy, strict=True) if less and far > 0}
+    together, least = torch.cat([y, ys]), rights.double().mean()
+    needy = [i for i, c in enumerate(own) if bool(right[y == c].double().mean() < least)]
+    found = lift(torch.cat([z, zs]), _sides(together, own), _alike(together), needy)
+    b = {own[i]: far for i, far in found.items()}
     with torch.no_grad():
         bias[list(b)] += torch.tensor(list(b.values())).to(bias)
     return b
 
 
-def shift(z: Tensor, y: Tensor, weight: Tensor) -> list[float] | None:
-    """Return b of each column but the last, at which sum weight cross_entropy(z + b, y) is least.
+def lift(z: Tensor, y: Tensor, weight: Tensor, columns: Sequence[int]) -> dict[int, float]:
+    """Return b > 0 of those of the columns that gain by it, the others being left at 0.
 
-    None where the least lies farther off than a matter of balance.
+    None of them where that takes more than a matter of balance.
+    """
+    columns = list(columns)
+    while columns:
+        b = dict(zip(columns, shift(z, y, weight, columns), strict=True))
+        if not all(math.isfinite(far) for far in b.values()):
+            return {}
+        lowest = min(columns, key=b.__getitem__)
+        if b[lowest] > 0:
+            return b if max(b.values()) <= FARTHEST else {}
+        columns.remove(lowest)
+    return {}
+
+
+def shift(z: Tensor, y: Tensor, weight: Tensor, columns: Sequence[int]) -> list[float]:
+    """Return b of these columns, at which sum weight cross_entropy(z + b, y) is least.
 
     >>> z = torch.tensor([-1.0, 0.0, 2.0], dtype=torch.float64)
     >>> z = torch.stack([torch.cat([z, -z]) - 0.5, torch.zeros(6)], 1)
-    >>> [round(b, 6) for b in shift(z, torch.tensor([0, 0, 0, 1, 1, 1]), torch.ones(6) / 6)]
+    >>> [round(b, 6) for b in shift(z, torch.tensor([0, 0, 0, 1, 1, 1]), torch.ones(6) / 6, [0])]
     [0.5]
     """
-    b = torch.zeros(z.shape[1] - 1, dtype=z.dtype, requires_grad=True)
+    b = torch.zeros(len(columns), dtype=z.dtype, requires_grad=True)
+    place = torch.eye(z.shape[1], dtype=z.dtype)[list(columns)]
     search = torch.optim.LBFGS([b], max_iter=100, tolerance_change=0, line_search_fn="strong_wolfe")
 
     def L() -> Tensor:
         search.zero_grad()
-        loss = (weight * F.cross_entropy(z + F.pad(b, (0, 1)), y, reduction="none")).sum()
+        loss = (weight * F.cross_entropy(z + b @ place, y, reduction="none")).sum()
         loss.backward()
         return loss
 
     search.step(L)
-    return b.tolist() if bool((b.abs() <= FARTHEST).all()) else None
+    return b.tolist()
 
 
 @torch.no_grad()
