@@ -67,6 +67,11 @@ def told(values: list[float]) -> str:
     return f"{statistics.mean(values):.3f}{spread}"
 
 
+def by_number(path: Path) -> list[str | int]:
+    """Return by what file names are sorted: 50 before 200."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]
+
+
 def floors(paths: Iterable[Path]) -> list[str]:
     """Return a table of these runs: what the floor was taken of, where it lay, where the run ended."""
     heads = [
@@ -76,7 +81,6 @@ def floors(paths: Iterable[Path]) -> list[str]:
         "|---|---|---|---|---|",
     ]
     text = []
-    by_number = lambda path: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]  # noqa: E731
     for path in sorted(paths, key=by_number):
         row = store.read_json(path)
         if floor := row.get("setting", {}).get("floor"):

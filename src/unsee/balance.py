@@ -1,12 +1,12 @@
 """Balance: in the end the classes of D_f,clean have the probability that is theirs, and no less.
 
 D_f,clean is of few classes, often of one. Where the descent ends, their logits lie some tenths too low, for
-each seed by another amount, and a tenth is worth a point of accuracy there. So a number b is
-added to the logit of each of these own classes (logit adjustment). It is the one at which the cross entropy
-is least, over samples of D_f,clean, and of the sketch for all other classes, every class counting alike;
-a class for which it is negative, or that is answered no less well than the others, stays as it is:
+each seed by another amount, and a tenth is worth a point of accuracy there. So a number b is added to the
+logit of each of these own classes that is answered less well than the others (logit adjustment). It is the
+one at which the cross entropy is least, over samples of D_f,clean, and of the sketch for all other classes,
+every class counting alike:
 
-    b = argmin of the mean over classes of the mean over a class's samples of -log p(class | x; b)
+    b = argmin over b >= 0 of the mean over classes of the mean over a class's samples of -log p(class | x; b)
 """
 
 import math
@@ -77,8 +77,8 @@ def balance(
     if not others:
         return {}
     zs, ys, rights = map(torch.cat, zip(*others, strict=True))
-    together, least = torch.cat([y, ys]), rights.double().mean()
-    needy = [i for i, c in enumerate(own) if bool(right[y == c].double().mean() < least)]
+    together, theirs = torch.cat([y, ys]), rights.double().mean()
+    needy = [i for i, c in enumerate(own) if bool(right[y == c].double().mean() < theirs)]
     found = lift(torch.cat([z, zs]), _sides(together, own), _alike(together), needy)
     b = {own[i]: far for i, far in found.items()}
     with torch.no_grad():
