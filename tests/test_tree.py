@@ -39,7 +39,7 @@ LAYERS = [
         "forgetting",
     ),
     *("scores", "evaluation"),
-    *("study", "tuning"),
+    *("study", "trials", "tuning"),
     *("report.figures", "report.words", "report.rates", "report.saliency", "report.variations"),
     *("report.examples", "report.facts", "report.run", "report.tables", "report.verdict"),
     *("report.charts", "report.page"),

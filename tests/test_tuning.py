@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from unsee.answers import accuracy
 from unsee.errors import InputError
-from unsee.forgetting import forget
 from unsee.formulation import FourSets, Request, Validation
 from unsee.recipe import Recipe
-from unsee.tuning import SPACE, Budget, Found, tune
+from unsee.trials import Budget
+from unsee.tuning import SPACE, Found, tune
 
 BASE = Recipe("base", batch_size=4, lr=1e-3, lambda_kl=1e3, lambda_f=1.0)
 SMALL = Budget(trials=5, folds=2, epochs=3)
@@ -88,27 +87,38 @@ def test_a_killed_search_finishes_the_same_trials(four, model, memory, tmp_path)
 def test_a_budget_in_minutes_and_a_stop(four, model, memory, tmp_path):
     found = search(four, model, memory, tmp_path / "a", replace(SMALL, trials=999, minutes=0.03))
     assert 1 <= len(found.trials) < 999
-    asked = iter([False, False, True])
-    assert len(search(four, model, memory, tmp_path / "b", stop=lambda: next(asked)).trials) == 2
+    found = search(four, model, memory, tmp_path / "b", replace(SMALL, minutes=1e-9))
+    assert len(found.trials) == 1  # less than one is nothing
+
+
+def test_a_stop_ends_within_a_trial_and_going_on_ends_in_the_same(four, model, memory, tmp_path):
+    whole = search(four, model, memory, tmp_path / "whole")
+    seen, asked = [], 0
+
+    def stop():
+        nonlocal asked
+        asked += bool(seen)
+        return asked > 5  # some steps into the second trial
+
+    found = search(four, model, memory, tmp_path / "a", on_trial=seen.append, stop=stop)
+    assert len(found.trials) == len(seen) == 1
+    assert without_seconds(search(four, model, memory, tmp_path / "a")) == without_seconds(whole)
+
+
+def test_a_search_in_which_all_diverges_hands_no_recipe_out(four, model, memory, tmp_path):
+    base, seen = replace(BASE, lr=2e30), []
+    words = {"budget": replace(SMALL, trials=2), "space": {"lr": (1e30, 1e31)}, "on_trial": seen.append}
+    with pytest.raises(InputError, match="2, all diverged"):
+        tune(model, four.request("B"), memory, four.validation, base, folder=tmp_path, **words)
+    assert [trial["score"] for trial in seen[-1].trials] == [0.0, 0.0]
+    assert [trial["state"] for trial in seen[-1].trials] == ["diverged", "diverged"]
+    assert not seen[-1].holds
 
 
 def test_pattern_A_needs_no_twins(four, model, memory, tmp_path):
     request = Request("A", four.train.D_f)
     found = tune(model, request, memory, Validation(four.validation.D_r), BASE, folder=tmp_path, budget=SMALL)
     assert found.score > 0
-
-
-def test_divergence_counts_as_the_least_score(four, model, memory, tmp_path, monkeypatch):
-    from unsee import tuning
-    from unsee.errors import Diverged
-
-    def wild(*_, **__):
-        raise Diverged("finite losses", "nan", "x")
-
-    monkeypatch.setattr(tuning, "forget", wild)
-    found = search(four, model, memory, tmp_path, replace(SMALL, trials=2))
-    assert [t["score"] for t in found.trials] == [0.0, 0.0]
-    assert [t["state"] for t in found.trials] == ["diverged", "diverged"]
 
 
 def test_a_space_of_ones_own_holds_the_start_and_leaves_out_what_is_off(four, model, memory, tmp_path):
@@ -130,39 +140,6 @@ def test_a_space_of_ones_own_holds_the_start_and_leaves_out_what_is_off(four, mo
     for wrong in ({"lr": (1.0, 0.1)}, {"lr": (0.0, 0.1)}, {"momentum": (0.1, 0.9)}):
         with pytest.raises(InputError):
             tune(model, request, memory, four.validation, base, folder=tmp_path / "x", space=wrong)
-
-
-def test_the_default_recipe_is_searched_with_T_and_judged_by_what_it_returns(
-    four, model, memory, tmp_path, monkeypatch
-):
-    from unsee import tuning
-
-    results, requests = [], []
-
-    def spied(model, request, *rest, **more):
-        requests.append(request)
-        results.append(forget(model, request, *rest, **more))
-        return results[-1]
-
-    monkeypatch.setattr(tuning, "forget", spied)
-    budget = Budget(trials=1, folds=2, epochs=1)
-    request = four.request("B")
-    found = tune(model, request, None, four.validation, "unsee", folder=tmp_path, budget=budget)
-    assert {r.T.name for r in requests} == {"tile"}
-    val = four.validation
-    scores = [
-        min(accuracy(result.model, data) for data in (val.D_r, val.D_r_extra, request.D_f_clean.subset(held)))
-        for result, held in zip(results, request.D_f.folds(2, 0), strict=True)
-    ]
-    assert found.score == pytest.approx(np.mean(scores))
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"trials": 0}, {"folds": 1}, {"epochs": 0}, {"minutes": 0.0}, {"minutes": -1.0}]
-)
-def test_a_budget_that_cannot_be(wrong):
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        Budget(**wrong)
 
 
 def test_refusals(four, model, memory, tmp_path):

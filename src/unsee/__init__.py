@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from unsee.formulation import FourDatasets, FourSets, Request, Validation
     from unsee.memory import Memory, remember
     from unsee.recipe import Recipe
-    from unsee.scores import Scores
     from unsee.training import train
     from unsee.transforms import line, tile
+    from unsee.tuning import tune
 
 __version__ = "0.1.0"
 
@@ -46,8 +46,8 @@ __all__ = [
     "Recipe",
     "Forgotten",
     "forget",
+    "tune",
     # judgement
-    "Scores",
     "evaluate",
     "evaluator",
     # everything that can go wrong
@@ -68,9 +68,9 @@ _HOME = {
     "Recipe": "recipe",
     "Forgotten": "forgetting",
     "forget": "forgetting",
-    "Scores": "scores",
     "evaluate": "evaluation",
     "evaluator": "evaluation",
+    "tune": "tuning",
     "UnseeError": "errors",
 }
 

@@ -4,6 +4,7 @@ As in the paper's supplement, each trial divides D_f and D_f,clean 80 / 20 in fi
 80 %, and is judged on D_r^val, T(D_r^val) and the 20 %. What the search receives holds no test data.
 """
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -12,46 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import optuna
 from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial, TrialState
 from torch import nn
 
-from unsee import networks, store
-from unsee.answers import accuracy
-from unsee.datasets import Dataset
-from unsee.errors import Diverged, InputError
-from unsee.forgetting import forget
+from unsee import store
+from unsee.errors import InputError, Interrupted
 from unsee.formulation import Request, Validation
-from unsee.memory import Memory, remember
+from unsee.memory import Memory
 from unsee.recipe import PAPERS, Recipe, recipe_of
 from unsee.study import Study
+from unsee.trials import DIVERGED, Budget, Trials, best
 
 # Departs from the paper, which does not state its ranges: these hold all of Table S1 with room on both sides.
 SPACE = {"lr": (1e-6, 1e-3), "lambda_kl": (1e3, 1e6), "lambda_f": (0.03, 10.0)}
 ROOM = 10.0  # on both sides of a start that lies outside
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How much to search: the paper's 200 loops over five folds of ten epochs, or less.
-
-    `prune` is how far a trial may lie behind the best one at the same epoch of the same fold before
-    it is given up; None never gives up.
-    """
-
-    trials: int = 200
-    minutes: float | None = None
-    folds: int = 5
-    epochs: int = 10
-    prune: float | None = 0.05
-
-    def __post_init__(self) -> None:
-        for name, least in (("trials", 1), ("folds", 2), ("epochs", 1)):
-            if (found := getattr(self, name)) < least:
-                raise InputError(f"{name} of at least {least}", f"{found}", "give more")
-        if self.minutes is not None and not self.minutes > 0:
-            raise InputError("minutes above 0", f"{self.minutes:g}", "give more, or none for no limit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +38,11 @@ class Found:
     score: float
     deviation: float
     trials: tuple[dict[str, Any], ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the recipe is of a trial that did not diverge."""
+        return any(trial["state"] == "complete" for trial in self.trials)
 
     @property
     def samples(self) -> int:
@@ -93,18 +74,27 @@ def tune(
     """
     base = replace(recipe_of(recipe, request.pattern, PAPERS), epochs=budget.epochs)
     ranges = _ranges(space, base)
-    search = _Search(model, request, memory, validation, base, budget, ranges, seed)
-    study = Study.open(Path(folder), search.identity(), seed)
+    trials = Trials(model, request, memory, validation, base, budget, ranges, seed)
+    study = Study.open(Path(folder), trials.identity(), seed)
     start = {name: getattr(base, name) for name in ranges}
-    end = time.monotonic() + 60 * budget.minutes if budget.minutes else None
-    while not (stop and stop()) and not (end and time.monotonic() > end):
-        with study.trial(budget.trials, ranges, start) as trial:
+    end = time.monotonic() + 60 * (budget.minutes or math.inf)
+
+    def enough() -> bool:
+        """Whether to end; for want of time only once there is something to hand out."""
+        return bool(stop and stop()) or (time.monotonic() > end and best(study) is not None)
+
+    while not enough():
+        with contextlib.suppress(Interrupted), study.trial(budget.trials, ranges, start) as trial:
             if trial is None:
                 break
-            search.run(study, trial)
-        if on_trial:
-            on_trial(_found(study, base))
-    return _found(study, base)
+            trials.run(study, trial, enough)
+            if on_trial:
+                on_trial(_found(study, base))
+    found = _found(study, base)
+    if not found.holds:
+        said = f"{len(found.trials)}, all diverged"
+        raise InputError("a trial that does not diverge", said, "search lower learning rates (lr in `space`)")
+    return found
 
 
 def _ranges(space: Mapping[str, tuple[float, float]], base: Recipe) -> dict[str, FloatDistribution]:
@@ -137,143 +127,16 @@ def write(found: Found, folder: Path | str) -> dict[str, Any]:
     return words
 
 
-class _Search:
-    """One trial after the other, on folds that are the same for all."""
-
-    def __init__(
-        self,
-        model: nn.Module,
-        request: Request,
-        memory: Memory | None,
-        validation: Validation,
-        base: Recipe,
-        budget: Budget,
-        ranges: Mapping[str, FloatDistribution],
-        seed: int,
-    ) -> None:
-        if validation.D_r_extra is None and "D_r_extra" in request.pattern.arrows:
-            raise InputError("D_r,extra^val in the validation", "none", "give T, or the set itself")
-        self.model, self.request, self.validation = model, request, validation
-        self.base, self.budget, self.ranges, self.seed = base, budget, ranges, seed
-        # F over D_r is the same for every trial: D_f's share is taken out once.
-        self.whole = memory
-        self.memory = memory
-        if memory and base.fisher_over == "D_r":
-            self.memory = memory.subtract(remember(model, request.D_f))
-        self.folds = request.D_f.folds(budget.folds, seed)
-
-    def identity(self) -> dict[str, Any]:
-        """Return what the study is about; going on with anything else is refused."""
-        r, v = self.request, self.validation
-        return {
-            "model": networks.identity(self.model),
-            "memory": self.whole.id if self.whole else None,
-            "pattern": r.pattern.name,
-            "D_f": r.D_f.fingerprint,
-            "D_f_clean": r.D_f_clean.fingerprint if r.D_f_clean is not None else None,
-            "D_r_val": v.D_r.fingerprint,
-            "D_r_extra_val": v.D_r_extra.fingerprint if v.D_r_extra is not None else None,
-            "recipe": self.base.words(),
-            "space": {name: [d.low, d.high] for name, d in self.ranges.items()},
-            "folds": self.budget.folds,
-            "prune": self.budget.prune,
-            "seed": self.seed,
-        }
-
-    def run(self, study: Study, trial: optuna.Trial) -> None:
-        """Run one trial over the folds; give it up as soon as it lies too far behind the best."""
-        recipe = replace(self.base, **trial.params, fisher_over="D")
-        scores: list[float] = []
-        trial.set_user_attr("samples", 0)
-        begun = time.monotonic()
-        try:
-            for fold in range(self.budget.folds):
-                scores.append(self._fold(study, trial, recipe, fold, scores))
-        except optuna.TrialPruned:
-            self._end(study, trial, begun, None)
-            return
-        except Diverged:
-            # As the least score and not as a failure, from which the sampler would learn nothing.
-            trial.set_user_attr("diverged", True)
-            scores = [0.0]
-        trial.set_user_attr("folds", scores)
-        self._end(study, trial, begun, float(np.mean(scores)))
-
-    def _end(self, study: Study, trial: optuna.Trial, begun: float, score: float | None) -> None:
-        trial.set_user_attr("seconds", round(time.monotonic() - begun, 1))
-        study.tell(trial, score, TrialState.PRUNED if score is None else TrialState.COMPLETE)
-
-    def _fold(
-        self, study: Study, trial: optuna.Trial, recipe: Recipe, fold: int, before: list[float]
-    ) -> float:
-        held = self.folds[fold]
-        kept = np.setdiff1d(np.arange(len(self.request.D_f)), held)
-        part = _cut(self.request, kept)
-        judge = _judge(_cut(self.request, held), self.validation)
-        best = _best(study)
-        passed = len(part.D_f) * (2 if part.D_f_clean is not None else 1)
-        epoch, score = 0, 0.0
-
-        def watch(model: nn.Module) -> Mapping[str, float]:
-            nonlocal epoch, score
-            if epoch:
-                score = judge(model)
-                step = fold * self.budget.epochs + epoch
-                value = float(np.mean([*before, score]))
-                trial.report(value, step)
-                trial.set_user_attr("samples", trial.user_attrs["samples"] + passed)
-                if _behind(value, best, step, self.budget.prune):
-                    raise optuna.TrialPruned
-            epoch += 1
-            return {"score": score}
-
-        result = forget(self.model, part, self.memory, recipe, seed=self.seed, evaluator=watch)
-        return judge(result.model)  # what was watched last may have been undone, where it fell below a floor
-
-
-def _cut(request: Request, rows: np.ndarray) -> Request:
-    """Return the request on some of its images; twins stay together."""
-    clean = request.D_f_clean
-    if clean is not None and len(clean) != len(request.D_f):
-        raise InputError("D_f,clean as long as D_f, to cut both by image", f"{len(clean)}", "pair them up")
-    clean = clean.subset(rows) if clean is not None else None
-    return replace(request, D_f=request.D_f.subset(rows), D_f_clean=clean)
-
-
-def _judge(held: Request, validation: Validation) -> Callable[[nn.Module], float]:
-    """Return the pattern's score as a function of a model, on validation data only."""
-    sets: dict[str, Dataset | None] = {
-        "D_r": validation.D_r,
-        "D_f": held.D_f,
-        "D_f_clean": held.D_f_clean,
-        "D_r_extra": validation.D_r_extra,
-    }
-    used = {name: data for name in held.pattern.arrows if (data := sets[name]) is not None}
-    return lambda model: held.pattern.score({name: accuracy(model, data) for name, data in used.items()})
-
-
-def _best(study: Study) -> FrozenTrial | None:
-    """Return the best complete trial; pruned, failed and running ones decide nothing."""
-    complete = [trial for trial in study.finished() if trial.state is TrialState.COMPLETE]
-    return max(complete, key=lambda trial: trial.value or 0.0, default=None)
-
-
-def _behind(value: float, best: FrozenTrial | None, step: int, slack: float | None) -> bool:
-    if best is None or slack is None or step not in best.intermediate_values:
-        return False
-    return value < best.intermediate_values[step] - slack
-
-
 def _found(study: Study, base: Recipe) -> Found:
     trials = study.finished()
-    best = _best(study)
-    if best is None:
+    leader = best(study)
+    if leader is None:
         raise InputError("at least one finished trial", "none", "give the search more time")
     rows = tuple(_row(number, trial) for number, trial in enumerate(trials))
-    recipe = replace(base, **best.params, name=f"tuned from {base.name}")
-    folds = best.user_attrs["folds"]
+    recipe = replace(base, **leader.params, name=f"tuned from {base.name}")
+    folds = leader.user_attrs["folds"]
     spread = float(np.std(folds, ddof=1)) if len(folds) > 1 else 0.0
-    return Found(recipe, best.value or 0.0, spread, rows)
+    return Found(recipe, leader.value or 0.0, spread, rows)
 
 
 def _row(number: int, trial: FrozenTrial) -> dict[str, Any]:
@@ -282,7 +145,7 @@ def _row(number: int, trial: FrozenTrial) -> dict[str, Any]:
     known = trial.user_attrs
     return {
         "trial": number,
-        "state": "diverged" if known.get("diverged") else trial.state.name.lower(),
+        "state": "diverged" if known.get(DIVERGED) else trial.state.name.lower(),
         **trial.params,
         "score": last,
         "samples": known.get("samples", 0),

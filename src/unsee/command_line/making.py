@@ -116,6 +116,8 @@ def tune(a: argparse.Namespace) -> int:
         last = found.trials[-1]
         score = f"{last['score']:.3f} ({last['state']}), best {found.score:.3f}"
         console.print(f"trial {len(found.trials)}/{a.trials}: {score}")
+        if found.holds:
+            tuning.write(found, a.out)  # whoever stops the search has the best so far
 
     with stopping() as stop:
         found = tuning.tune(

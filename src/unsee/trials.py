@@ -1,0 +1,183 @@
+"""A trial of the search: forget on four fifths of D_f, be judged on validation data and on the last fifth."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import FloatDistribution
+from optuna.trial import FrozenTrial, TrialState
+from torch import nn
+
+from unsee import networks
+from unsee.answers import accuracy
+from unsee.datasets import Dataset
+from unsee.errors import Diverged, InputError
+from unsee.forgetting import forget
+from unsee.formulation import Request, Validation
+from unsee.memory import Memory, remember
+from unsee.recipe import Recipe
+from unsee.study import Study
+
+DIVERGED = "diverged"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much to search: the paper's 200 loops over five folds of ten epochs, or less.
+
+    `prune` is how far a trial may lie behind the best one at the same epoch of the same fold before
+    it is given up; None never gives up.
+    """
+
+    trials: int = 200
+    minutes: float | None = None
+    folds: int = 5
+    epochs: int = 10
+    prune: float | None = 0.05
+
+    def __post_init__(self) -> None:
+        for name, least in (("trials", 1), ("folds", 2), ("epochs", 1)):
+            if (found := getattr(self, name)) < least:
+                raise InputError(f"{name} of at least {least}", f"{found}", "give more")
+        if self.minutes is not None and not self.minutes > 0:
+            raise InputError("minutes above 0", f"{self.minutes:g}", "give more, or none for no limit")
+
+
+class Trials:
+    """One trial after the other, on folds that are the same for all."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        request: Request,
+        memory: Memory | None,
+        validation: Validation,
+        base: Recipe,
+        budget: Budget,
+        ranges: Mapping[str, FloatDistribution],
+        seed: int,
+    ) -> None:
+        if validation.D_r_extra is None and "D_r_extra" in request.pattern.arrows:
+            raise InputError("D_r,extra^val in the validation", "none", "give T, or the set itself")
+        self.model, self.request, self.validation = model, request, validation
+        self.base, self.budget, self.ranges, self.seed = base, budget, ranges, seed
+        # F over D_r is the same for every trial: D_f's share is taken out once.
+        self.whole = memory
+        self.memory = memory
+        if memory and base.fisher_over == "D_r":
+            self.memory = memory.subtract(remember(model, request.D_f))
+        self.folds = request.D_f.folds(budget.folds, seed)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the study is about; going on with anything else is refused."""
+        r, v = self.request, self.validation
+        return {
+            "model": networks.identity(self.model),
+            "memory": self.whole.id if self.whole else None,
+            "pattern": r.pattern.name,
+            "D_f": r.D_f.fingerprint,
+            "D_f_clean": r.D_f_clean.fingerprint if r.D_f_clean is not None else None,
+            "D_r_val": v.D_r.fingerprint,
+            "D_r_extra_val": v.D_r_extra.fingerprint if v.D_r_extra is not None else None,
+            "recipe": self.base.words(),
+            "space": {name: [d.low, d.high] for name, d in self.ranges.items()},
+            "folds": self.budget.folds,
+            "prune": self.budget.prune,
+            "seed": self.seed,
+        }
+
+    def run(self, study: Study, trial: optuna.Trial, stop: Callable[[], bool]) -> None:
+        """Run one trial over the folds; give it up as soon as it lies too far behind the best.
+
+        `stop` is asked after each step, and ends it with `Interrupted`: whoever goes on draws it anew.
+        """
+        recipe = replace(self.base, **trial.params, fisher_over="D")
+        scores: list[float] = []
+        trial.set_user_attr("samples", 0)
+        begun = time.monotonic()
+        try:
+            for fold in range(self.budget.folds):
+                scores.append(self._fold(study, trial, recipe, fold, scores, stop))
+        except optuna.TrialPruned:
+            self._end(study, trial, begun, None)
+            return
+        except Diverged:
+            # As the least score and not as a failure, from which the sampler would learn nothing.
+            trial.set_user_attr(DIVERGED, True)
+            scores = [0.0]
+        trial.set_user_attr("folds", scores)
+        self._end(study, trial, begun, float(np.mean(scores)))
+
+    def _end(self, study: Study, trial: optuna.Trial, begun: float, score: float | None) -> None:
+        trial.set_user_attr("seconds", round(time.monotonic() - begun, 1))
+        study.tell(trial, score, TrialState.PRUNED if score is None else TrialState.COMPLETE)
+
+    def _fold(
+        self,
+        study: Study,
+        trial: optuna.Trial,
+        recipe: Recipe,
+        fold: int,
+        before: list[float],
+        stop: Callable[[], bool],
+    ) -> float:
+        held = self.folds[fold]
+        kept = np.setdiff1d(np.arange(len(self.request.D_f)), held)
+        part = _cut(self.request, kept)
+        judge = _judge(_cut(self.request, held), self.validation)
+        leader = best(study)
+        passed = len(part.D_f) * (2 if part.D_f_clean is not None else 1)
+        epoch, score = 0, 0.0
+
+        def watch(model: nn.Module) -> Mapping[str, float]:
+            nonlocal epoch, score
+            if epoch:
+                score = judge(model)
+                step = fold * self.budget.epochs + epoch
+                value = float(np.mean([*before, score]))
+                trial.report(value, step)
+                trial.set_user_attr("samples", trial.user_attrs["samples"] + passed)
+                if _behind(value, leader, step, self.budget.prune):
+                    raise optuna.TrialPruned
+            epoch += 1
+            return {"score": score}
+
+        words: dict[str, Any] = {"seed": self.seed, "evaluator": watch, "stop": stop}
+        result = forget(self.model, part, self.memory, recipe, **words)
+        return judge(result.model)  # what was watched last may have been undone, where it fell below a floor
+
+
+def _cut(request: Request, rows: np.ndarray) -> Request:
+    """Return the request on some of its images; twins stay together."""
+    clean = request.D_f_clean
+    if clean is not None and len(clean) != len(request.D_f):
+        raise InputError("D_f,clean as long as D_f, to cut both by image", f"{len(clean)}", "pair them up")
+    clean = clean.subset(rows) if clean is not None else None
+    return replace(request, D_f=request.D_f.subset(rows), D_f_clean=clean)
+
+
+def _judge(held: Request, validation: Validation) -> Callable[[nn.Module], float]:
+    """Return the pattern's score as a function of a model, on validation data only."""
+    sets: dict[str, Dataset | None] = {
+        "D_r": validation.D_r,
+        "D_f": held.D_f,
+        "D_f_clean": held.D_f_clean,
+        "D_r_extra": validation.D_r_extra,
+    }
+    used = {name: data for name in held.pattern.arrows if (data := sets[name]) is not None}
+    return lambda model: held.pattern.score({name: accuracy(model, data) for name, data in used.items()})
+
+
+def best(study: Study) -> FrozenTrial | None:
+    """Return the best complete trial; pruned, failed and running ones decide nothing."""
+    complete = [trial for trial in study.finished() if trial.state is TrialState.COMPLETE]
+    return max(complete, key=lambda trial: trial.value or 0.0, default=None)
+
+
+def _behind(value: float, best: FrozenTrial | None, step: int, slack: float | None) -> bool:
+    if best is None or slack is None or step not in best.intermediate_values:
+        return False
+    return value < best.intermediate_values[step] - slack

@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+
+from unsee.answers import accuracy
+from unsee.errors import InputError
+from unsee.forgetting import forget
+from unsee.trials import Budget
+from unsee.tuning import tune
+
+
+def test_the_default_recipe_is_searched_with_T_and_judged_by_what_it_returns(
+    four, model, memory, tmp_path, monkeypatch
+):
+    from unsee import trials
+
+    results, requests = [], []
+
+    def spied(model, request, *rest, **more):
+        requests.append(request)
+        results.append(forget(model, request, *rest, **more))
+        return results[-1]
+
+    monkeypatch.setattr(trials, "forget", spied)
+    budget = Budget(trials=1, folds=2, epochs=1)
+    request = four.request("B")
+    found = tune(model, request, None, four.validation, "unsee", folder=tmp_path, budget=budget)
+    assert {r.T.name for r in requests} == {"tile"}
+    val = four.validation
+    scores = [
+        min(accuracy(result.model, data) for data in (val.D_r, val.D_r_extra, request.D_f_clean.subset(held)))
+        for result, held in zip(results, request.D_f.folds(2, 0), strict=True)
+    ]
+    assert found.score == pytest.approx(np.mean(scores))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"trials": 0}, {"folds": 1}, {"epochs": 0}, {"minutes": 0.0}, {"minutes": -1.0}]
+)
+def test_a_budget_that_cannot_be(wrong):
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        Budget(**wrong)
