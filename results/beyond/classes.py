@@ -21,6 +21,7 @@ from page import floors, told
 from unsee import evaluate, forget, store
 from unsee.paper import running
 from unsee.paper.cells import DATA, Unit
+from unsee.paper.scale import Scale
 
 HERE, PAPERS = Path("results/beyond"), Path("results/paper/rows")
 
@@ -33,7 +34,7 @@ def judged(model, four) -> dict:
 
 def run(data: str, seeds: int) -> None:
     """All rows of one data set."""
-    ready = running.pretrained(Unit(data, None), running.Scale(), Path("runs/paper"))
+    ready = running.pretrained(Unit(data, None), Scale(), Path("runs/paper"))
     whole = beyond.sketched(ready)
     memories = {"sketch": whole, "Fisher": replace(whole, sketch=None), "no memory": None}
     place = HERE / "classes"

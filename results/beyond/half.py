@@ -24,6 +24,7 @@ from unsee.formulation import SETS, FourSets
 from unsee.paper import running
 from unsee.paper.cells import TRANSFORMS, Unit
 from unsee.paper.growing import halved
+from unsee.paper.scale import Scale
 from unsee.recipe import RECIPES
 
 HERE, WORK, UNIT = Path("results/beyond/half"), Path("runs/beyond"), Unit("cifar-10", "tile")
@@ -37,7 +38,7 @@ def half(sets: FourSets) -> FourSets:
 
 def trained(D: Dataset, name: str, rates=UNIT.at_half) -> torch.nn.Module:
     """Train the network at half the size from scratch."""
-    return running._trained(running._mlp(D, running.Scale()), D, rates, WORK / f"half-{name}", {})
+    return running._trained(running._mlp(D, Scale()), D, rates, WORK / f"half-{name}", {})
 
 
 def judged(model: torch.nn.Module, test: FourSets) -> dict:

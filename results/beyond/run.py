@@ -35,6 +35,7 @@ from unsee.formulation import TABLE_1
 from unsee.memory import Memory
 from unsee.paper import running
 from unsee.paper.cells import TRANSFORMS, Unit
+from unsee.paper.scale import Scale
 from unsee.randomness import stream
 from unsee.recipe import RECIPES
 from unsee.sketch import Sketch
@@ -113,7 +114,7 @@ def once(path: Path, make, network: str | None = None) -> dict:
 def ready(data: str, T: str) -> tuple[FourDatasets, torch.nn.Module, Memory]:
     """Return the sets, the pretrained network and its memory with a sketch."""
     if data == "cifar-10":  # 85 million parameters: those of the reproduction
-        found = running.pretrained(Unit(data, T), running.Scale(), PAPERS)
+        found = running.pretrained(Unit(data, T), Scale(), PAPERS)
         return found.four, found.model, sketched(found)
     four = FourDatasets.of_class(sources.fashion_mnist(), 0, TRANSFORMS[T]())
     D = four.pretraining
@@ -170,7 +171,7 @@ def scratch(way: str, data: str, T: str, four: FourDatasets) -> dict:
             D = half_with(four.T, D)
         folder = WORK / f"{data}-{T}-{'with-T' if with_T else 'retrained'}"
         rates = GENTLY if with_T else ()
-        return judged(running.trained(Unit(data, T), D, running.Scale(), folder, at_half=rates), four)
+        return judged(running.trained(Unit(data, T), D, Scale(), folder, at_half=rates), four)
     if with_T:
         D = concatenate([D, four.T(D)], "with and without T")
     return judged(train(networks.network("mlp", D), D, epochs=3 if with_T else 5).model, four)

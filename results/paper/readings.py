@@ -20,7 +20,8 @@ from unsee.errors import Diverged
 from unsee.formulation import FourDatasets
 from unsee.layers import Standardise
 from unsee.paper.cells import Cell, Unit
-from unsee.paper.running import Pretrained, Scale, evaluate, evaluator, forget, pretrained
+from unsee.paper.running import Pretrained, evaluate, evaluator, forget, pretrained
+from unsee.paper.scale import Scale
 
 HERE, WORK = Path("results/paper"), Path("runs/paper")
 SETS = ("D_r", "D_f", "D_f_clean", "D_r_extra")

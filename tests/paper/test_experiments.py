@@ -77,3 +77,16 @@ def test_a_quick_run_keeps_away_from_the_committed_rows(tmp_path, small, monkeyp
     assert main(["reproduce", "table-s1", "--quick"]) == 0
     assert (tmp_path / "runs/quick/README.md").exists()
     assert not (tmp_path / "results").exists()
+
+
+def test_what_was_drawn_before_is_drawn_anew_and_nothing_else(tmp_path, small):
+    (tmp_path / "figure-2.png").write_bytes(b"of long ago")
+    reproduce(["table-s1"], tmp_path)
+    assert (tmp_path / "figure-2.png").stat().st_size > 1000
+    assert not list(tmp_path.glob("figure-[34s]*"))
+
+
+def test_data_that_was_not_fetched_is_no_matter_for_figure_3(tmp_path, small):
+    words = reproduce(["figure-3"], tmp_path, work=tmp_path / "work")
+    assert [reason.split(":")[0] for reason in words["skipped"]] == ["fashion-mnist-plain"]
+    assert (tmp_path / "README.md").exists()

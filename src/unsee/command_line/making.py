@@ -21,7 +21,7 @@ from unsee.errors import Diverged, InputError, UsageError
 from unsee.evaluation import evaluate as judge
 from unsee.formulation import Request, Validation
 from unsee.paper import experiments
-from unsee.paper.running import QUICK, Scale
+from unsee.paper.scale import QUICK, Scale
 from unsee.recipe import PAPERS, Recipe
 from unsee.report import figures
 

@@ -25,7 +25,8 @@ LINES: dict[str, dict[str, Any]] = {
     "CE + Fisher + RLD": {},
     "CE + RLD": {"lambda_kl": 0.0},
 }
-# Table 2's columns. The Fisher's data is unstated there: over D, and beside it over D_r.
+# Table 2's columns. The Fisher's data is unstated there: over D, and beside it over D_r on Fashion-MNIST,
+# where it hardly matters.
 METHODS: dict[str, Recipe] = {
     "RND": RECIPES["pattern-a/rnd"],
     "RLD": RECIPES["pattern-a/rld"],
@@ -94,7 +95,11 @@ def _figure(T: str, data: tuple[str, ...] = DATA) -> tuple[Cell, ...]:
 
 
 CELLS: dict[str, tuple[Cell, ...]] = {
-    "table-2": tuple(Cell(Unit(d, None), "A", method) for d, method in product(DATA, METHODS)),
+    "table-2": tuple(
+        Cell(Unit(d, None), "A", method)
+        for d, method in product(DATA, METHODS)
+        if d == DATA[0] or "Fisher" not in method
+    ),
     "table-s1": (),
     "figure-2": (),
     "figure-3": tuple(Cell(Unit("fashion-mnist", None), "A", m) for m in ("RND", "RLD", "truncation")),

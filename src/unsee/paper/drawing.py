@@ -29,7 +29,7 @@ def curves(units: Sequence[tuple[Unit, str]], rows: Rows) -> Figure:
     for (unit, pattern), row in zip(units, panels, strict=True):
         for name, axes in zip(SETS, row, strict=True):
             _panel(axes, unit, pattern, name, rows)
-        row[0].set_ylabel(f"{unit.data}\nPattern {pattern}")
+        row[0].set_ylabel(f"{unit.data}\nPattern {pattern}\naccuracy")
     for axes in panels[-1]:
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))

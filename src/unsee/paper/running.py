@@ -5,14 +5,13 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
-from unsee import networks, sources, store
+from unsee import networks, store
 from unsee.datasets import Dataset
 from unsee.errors import Diverged, InputError
 from unsee.evaluation import evaluate, evaluator
@@ -23,49 +22,13 @@ from unsee.memory import Memory, remember
 from unsee.paper.cells import Cell, Unit
 from unsee.paper.growing import grown, halved
 from unsee.paper.rows import Rows
-from unsee.recipe import Recipe
+from unsee.paper.scale import Scale
 from unsee.scores import Scores
 from unsee.sources import TrainTest
 from unsee.training import train
 
 Say = Callable[[str], None]
 CHECKPOINT_SECONDS = 200.0  # a state of CIFAR-10's network has 680 MB
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How much of it to run. Trajectories use the first `limit` test images, the last epoch all.
-
-    `printed` is the activation as printed: with the continuous one Table S1's values for Fashion-MNIST,
-    tile, Pattern C lie beyond what SGD can hold (docs/decisions/0004).
-    """
-
-    seeds: int = 10
-    pretraining_epochs: int | None = None
-    epochs: int | None = None
-    batch_size: int | None = None
-    limit: int = 2000
-    quick: bool = False
-    printed: bool = True
-
-    def __post_init__(self) -> None:
-        if self.seeds < 1:
-            raise InputError("at least one seed", f"{self.seeds}", "give more")
-
-    def recipe(self, cell: Cell) -> Recipe:
-        """Return the cell's recipe at this scale."""
-        paper = cell.recipe
-        epochs, batch_size = self.epochs or paper.epochs, self.batch_size or paper.batch_size
-        return replace(paper, epochs=epochs, batch_size=batch_size)
-
-    def data(self, name: str) -> TrainTest:
-        """Return a data set whole, or what stands for it in a quick run."""
-        if not self.quick:
-            return sources.open_source(name)
-        return sources.bundled() if name == "fashion-mnist" else _slice(sources.open_source(name))
-
-
-QUICK = Scale(seeds=1, pretraining_epochs=2, epochs=1, batch_size=64, limit=200, quick=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,19 +137,22 @@ def run_all(
     stop: Any = None,
 ) -> list[str]:
     """Run what is missing, unit by unit; return the names of what was skipped, with the reason."""
-    cells, skipped, opened = list(dict.fromkeys(cells)), [], {}
-    for unit in dict.fromkeys(cell.unit for cell in cells):
-        mine, known = [cell for cell in cells if cell.unit == unit], rows.network(unit)
+    skipped, opened, units = [], {}, {}
+    for cell in dict.fromkeys(cells):
+        units.setdefault(cell.unit, []).append(cell)
+    say(_remaining(units, rows, scale))
+    for unit, mine in units.items():
+        known = rows.network(unit)
         if known and not _missing(mine, rows, scale, known):
             say(f"{unit.name}: all runs are there, of network {known[:10]}")
             continue
         try:
             opened[unit.data] = opened.get(unit.data) or scale.data(unit.data)
+            if known:
+                _check_network(known, work / unit.name, rows.folder)
         except InputError as error:
             skipped.append(f"{unit.name}: {error}")
             continue
-        if known:
-            _check_network(known, work / unit.name, rows.folder)
         words = {"data": opened[unit.data], "progress": progress, "stop": stop}
         work.mkdir(parents=True, exist_ok=True)
         with locked(work / f"{unit.name}.lock"):  # who comes second waits for the network, and shares it
@@ -241,6 +207,14 @@ def _missing(cells: list[Cell], rows: Rows, scale: Scale, network: str) -> list[
     ]
 
 
+def _remaining(units: dict[Unit, list[Cell]], rows: Rows, scale: Scale) -> str:
+    runs = {
+        unit.name: len(_missing(mine, rows, scale, rows.network(unit) or "")) for unit, mine in units.items()
+    }
+    parts = [f"{n} in {name}" for name, n in runs.items() if n]
+    return f"Runs that remain: {', '.join(parts) or 'none'}"
+
+
 def _key(cell: Cell, scale: Scale, network: str) -> dict[str, Any]:
     return {"network": network, **asdict(scale.recipe(cell))}
 
@@ -265,7 +239,9 @@ def write_scratch(
     four = FourDatasets.of_class(scale.data(unit.data), 0, unit.transform())
     D_r = four.train.D_r
     assert D_r is not None
-    model = trained(unit, D_r, scale, work / f"{unit.name}-scratch", progress=progress, stop=stop)
+    work.mkdir(parents=True, exist_ok=True)
+    with locked(work / f"{unit.name}-scratch.lock"):
+        model = trained(unit, D_r, scale, work / f"{unit.name}-scratch", progress=progress, stop=stop)
     store.write_json(path, {"network": networks.identity(model), "scores": brief(evaluate(model, four))})
 
 
@@ -280,13 +256,3 @@ def _minutes(left: float | None) -> str:
 
 def _rounded(trajectory: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()} for row in trajectory]
-
-
-def _slice(data: TrainTest) -> TrainTest:
-    """Return 1,500 + 500 images at half the size: the whole MLP of CIFAR-10 has 85 million parameters."""
-    return TrainTest(_shrunk(data.train, 150), _shrunk(data.test, 50))
-
-
-def _shrunk(data: Dataset, each: int) -> Dataset:
-    rows = torch.cat([torch.nonzero(data.y == c).flatten()[:each] for c in range(len(data.classes))])
-    return halved(data.subset(rows)).with_(name=f"{data.name}, a slice")
