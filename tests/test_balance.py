@@ -11,7 +11,7 @@ from torch import nn
 import reference
 from unsee import networks
 from unsee.answers import accuracy, answers
-from unsee.balance import FARTHEST, balance, bias_of, lift, shift
+from unsee.balance import FARTHEST, Seen, balance, behind, bias_of, lift, shift
 from unsee.checkpoint import Checkpoints
 from unsee.datasets import Dataset, concatenate
 from unsee.errors import Interrupted, UnseeWarning
@@ -90,6 +90,55 @@ def test_a_class_that_stays_does_not_count_for_the_others():
     assert lift(z, y, weight, []) == {}
 
 
+# ---- as well as the rest ------------------------------------------------------------------------
+
+
+def enough(mine, theirs, b):
+    """Whether class 0 is answered as well as the others with b more, but for two standard errors: slowly."""
+    lifted = [(row.tolist(), int(c)) for part in (mine, theirs) for row, c in zip(*part, strict=True)]
+    right = {True: [], False: []}
+    for (first, *rest), c in lifted:
+        row = [first + b, *rest]
+        right[c == 0].append(row.index(max(row)) == c)
+    own, others = (sum(right[side]) / len(right[side]) for side in (True, False))
+    return own + 2 * (own * (1 - own) / len(right[True])) ** 0.5 >= others
+
+
+@pytest.mark.parametrize("lean", [-1.5, -1.0, -0.5, 0.0, 0.5])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_least_b_at_which_a_class_is_not_behind(seed, lean):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(300) % 4
+    y = torch.randn(300, 4, generator=generator, dtype=torch.float64)
+    y[torch.arange(300), labels] += 2
+    y[:, 0] += lean
+    mine, theirs = (Seen(y[mask], labels[mask]) for mask in (labels == 0, labels != 0))
+    b = behind(mine, theirs, 0)
+    assert enough(mine, theirs, b)
+    assert (b > 0) == (not enough(mine, theirs, 0.0))
+    if b > 0:
+        assert not any(enough(mine, theirs, less) for less in torch.linspace(0, b - 2e-5, 50).tolist())
+
+
+def test_a_hard_class_is_lifted_beyond_its_share_until_it_is_not_behind(monkeypatch):
+    rows = [[0.0, 0.3]] * 60 + [[5.0, 0.0]] * 140 + [[0.0, 6.0]] * 166 + [[4.0, 0.0]] * 34
+    data = Dataset(torch.tensor(rows).double(), torch.arange(400) // 200, 2)
+    mine, others, net = data.of_class(0), data.of_class(1), nn.Linear(2, 2).double()
+    net.weight.data, net.bias.data = torch.eye(2).double(), torch.zeros(2).double()
+    with monkeypatch.context() as patch:
+        patch.setattr("unsee.balance.CHANCE", 1e9)
+        share = balance(copy.deepcopy(net), [0], [mine], [others])
+    assert 0 < share[0] < 0.2
+    assert balance(net, [0], [mine], [others])[0] == pytest.approx(0.3, abs=1e-4)
+    assert accuracy(net, mine) == 1.0
+
+
+def test_what_is_farther_behind_than_balance_is_left():
+    net, mine, others = leaning(-3.0, 2.5, 0.0)
+    assert balance(net, [0], [mine], [others]) == {}
+    assert net.bias.tolist() == [0, 0, 0]
+
+
 # ---- the bias -----------------------------------------------------------------------------------
 
 
@@ -131,7 +180,8 @@ def share_of(net, data, label):
 
 
 @pytest.mark.parametrize("own", [[0], [0, 3]])
-def test_afterwards_the_classes_have_their_share(new, four, own):
+def test_afterwards_the_classes_have_their_share(new, four, own, monkeypatch):
+    monkeypatch.setattr("unsee.balance.CHANCE", 1e9)  # nothing is behind
     whole = concatenate([four.train.D_f_clean, four.train.D_r], "both")
     weak, mine = copy.deepcopy(new).double(), concatenate([whole.of_class(c) for c in own], "own")
     with torch.no_grad():

@@ -7,10 +7,14 @@ one at which the cross entropy is least, over samples of D_f,clean, and of the s
 every class counting alike:
 
     b = argmin over b >= 0 of the mean over classes of the mean over a class's samples of -log p(class | x; b)
+
+So a class has the probability that is its own, and a hard one fewer right answers than others. As it is to be
+answered as well as the rest is, one that is behind by more than chance is lifted on, until it no longer is.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -24,8 +28,27 @@ from unsee.randomness import stream
 DRAWS, SAMPLES = 5, 1000  # from the sketch: with fewer, b is uncertain by a tenth
 MOST, FEWEST = 5000, 20  # samples of D_f,clean that are looked at, and that a class of it must have
 FARTHEST = 1.0  # a logit that is farther off is no matter of balance
+CHANCE, PAST = 2.0, 1e-5  # standard errors; what takes a logit past another
 PROBED = 16
 NAME = "shift of class "
+
+
+class Seen(NamedTuple):
+    """Logits of samples, and their labels."""
+
+    y: Tensor
+    labels: Tensor
+
+    @property
+    def right(self) -> Tensor:
+        """1 for each sample that is answered rightly, else 0."""
+        return (self.y.argmax(1) == self.labels).double()
+
+    def with_(self, b: Mapping[int, float]) -> "Seen":
+        """Return the same with so much more of these logits."""
+        more = self.y.new_zeros(self.y.shape[1])
+        more[list(b)] = more.new_tensor(list(b.values()))
+        return Seen(self.y + more, self.labels)
 
 
 def last_touch(loss: Loss) -> Callable[[], dict[str, float]] | None:
@@ -71,19 +94,54 @@ def balance(
     bias = bias_of(model, own, _some(corrected[0], PROBED))
     if bias is None:
         return {}
-    mine = [_seen(model, own, _of(_some(data, MOST), own)) for data in corrected]
-    z, y, right = max(mine, key=lambda part: float(F.cross_entropy(part[0], _sides(part[1], own))))
-    others = [_seen(model, own, part) for data in rest if len(part := _of(data, own, others=True))]
+    mine = [_seen(model, _of(_some(data, MOST), own)) for data in corrected]
+    others = [_seen(model, part) for data in rest if len(part := _of(data, own, others=True))]
     if not others:
         return {}
-    zs, ys, rights = map(torch.cat, zip(*others, strict=True))
-    together, theirs = torch.cat([y, ys]), rights.double().mean()
-    needy = [i for i, c in enumerate(own) if bool(right[y == c].double().mean() < theirs)]
-    found = lift(torch.cat([z, zs]), _sides(together, own), _alike(together), needy)
-    b = {own[i]: far for i, far in found.items()}
+    theirs = Seen(*map(torch.cat, zip(*others, strict=True)))
+    b = _to_its_share(own, mine, theirs)
+    for c in own:
+        far = b.get(c, 0.0) + max(behind(part.with_(b), theirs.with_(b), c) for part in mine)
+        if 0 < far <= FARTHEST:
+            b[c] = far
     with torch.no_grad():
         bias[list(b)] += torch.tensor(list(b.values())).to(bias)
     return b
+
+
+def _to_its_share(own: Sequence[int], mine: Sequence[Seen], theirs: Seen) -> dict[int, float]:
+    """Return what lifts those of the own classes that are answered less well than others to their share."""
+    worst = max(
+        mine, key=lambda part: float(F.cross_entropy(_against_others(part.y, own), _sides(part.labels, own)))
+    )
+    needy = [
+        i for i, c in enumerate(own) if bool(worst.right[worst.labels == c].mean() < theirs.right.mean())
+    ]
+    y, labels = torch.cat([worst.y, theirs.y]), torch.cat([worst.labels, theirs.labels])
+    found = lift(_against_others(y, own), _sides(labels, own), _alike(labels), needy)
+    return {own[i]: far for i, far in found.items()}
+
+
+def behind(mine: Seen, theirs: Seen, c: int) -> float:
+    """Return the least b >= 0 at which class c is answered as well as the others are, but for chance.
+
+    own(b) + CHANCE sqrt(own(b) (1 - own(b)) / n) >= others(b), the shares of right answers
+
+    >>> zeros, ones = torch.zeros(10, dtype=torch.long), torch.ones(10, dtype=torch.long)
+    >>> mine = Seen(torch.tensor([[0.0, 0.3]] * 3 + [[0.0, 0.6]] * 2 + [[1.0, 0.0]] * 5), zeros)
+    >>> others = Seen(torch.tensor([[0.0, 0.4]] * 2 + [[0.0, 1.0]] * 8), ones)
+    >>> round(behind(mine, others, 0), 3)  # eight of mine are right then, five before
+    0.3
+    """
+    y = mine.y[mine.labels == c]
+    lacks = (y.amax(1) - y[:, c]).sort().values  # 0 of a sample that is answered rightly
+    ahead = theirs.y.gather(1, theirs.labels[:, None])[:, 0] - theirs.y[:, c]
+    ahead = torch.where(theirs.right > 0, ahead, -math.inf).sort().values
+    b = torch.cat([lacks.new_zeros(1), lacks])
+    right = torch.searchsorted(lacks, b, right=True) / len(lacks)
+    others = 1 - torch.searchsorted(ahead, b) / len(ahead)
+    first = int(torch.nonzero(right + CHANCE * (right * (1 - right) / len(lacks)).sqrt() >= others)[0])
+    return float(b[first]) + (PAST if b[first] > 0 else 0.0)
 
 
 def lift(z: Tensor, y: Tensor, weight: Tensor, columns: Sequence[int]) -> dict[int, float]:
@@ -146,10 +204,8 @@ def _of(data: Dataset, own: Sequence[int], *, others: bool = False) -> Dataset:
     return data.subset(torch.nonzero(torch.isin(data.y, torch.tensor(own)) ^ others).flatten())
 
 
-def _seen(model: nn.Module, own: Sequence[int], data: Dataset) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the logits of samples, their labels, and whether they are answered rightly."""
-    y = logits(model, data)
-    return _against_others(y, own), data.y, y.argmax(1) == data.y
+def _seen(model: nn.Module, data: Dataset) -> Seen:
+    return Seen(logits(model, data).double(), data.y)
 
 
 def _against_others(y: Tensor, own: Sequence[int]) -> Tensor:
