@@ -94,14 +94,14 @@ def test_a_class_that_stays_does_not_count_for_the_others():
 
 
 def enough(mine, theirs, b):
-    """Whether class 0 is answered as well as the others with b more, but for two standard errors: slowly."""
+    """Whether class 0, with b more, is answered as well as the others, but for 0.05 and an error: slowly."""
     lifted = [(row.tolist(), int(c)) for part in (mine, theirs) for row, c in zip(*part, strict=True)]
     right = {True: [], False: []}
     for (first, *rest), c in lifted:
         row = [first + b, *rest]
         right[c == 0].append(row.index(max(row)) == c)
     own, others = (sum(right[side]) / len(right[side]) for side in (True, False))
-    return own + 2 * (own * (1 - own) / len(right[True])) ** 0.5 >= others
+    return own + (own * (1 - own) / len(right[True])) ** 0.5 >= others - 0.05
 
 
 @pytest.mark.parametrize("lean", [-1.5, -1.0, -0.5, 0.0, 0.5])
@@ -185,7 +185,7 @@ def test_afterwards_the_classes_have_their_share(new, four, own, monkeypatch):
     whole = concatenate([four.train.D_f_clean, four.train.D_r], "both")
     weak, mine = copy.deepcopy(new).double(), concatenate([whole.of_class(c) for c in own], "own")
     with torch.no_grad():
-        list(weak.parameters())[-1][own[1:]] -= 0.5  # the first is too weak as it is
+        list(weak.parameters())[-1][own[1:]] -= 0.8  # the first is too weak as it is
     balanced = copy.deepcopy(weak)
     b = balance(balanced, own, [mine], [whole])  # what it holds of the own classes does not count twice
     assert list(b) == own
@@ -249,7 +249,7 @@ def test_outputs_that_no_sample_has_do_not_count(new, four):
         wide.weight[:10], wide.bias[:10] = head.weight, head.bias
     wider = nn.Sequential(*list(copy.deepcopy(new))[:-1], wide)
     sets = [0], [four.train.D_f_clean], [four.train.D_r]
-    assert balance(wider, *sets)[0] == pytest.approx(balance(copy.deepcopy(new), *sets)[0], abs=1e-6)
+    assert balance(wider, *sets)[0] == pytest.approx(balance(copy.deepcopy(new), *sets)[0], abs=1e-5)
 
 
 def test_of_two_sets_the_one_answered_less_well_counts(new, four):

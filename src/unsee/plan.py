@@ -119,9 +119,9 @@ def plan_of(recipe: Recipe, n: int) -> Plan:
 def _averaged(recipe: Recipe, n: int) -> Plan:
     """Return how far to go where theta is averaged: smaller batches still, and epochs of a part of a pass.
 
-    Less of the noise is left in the mean: lr goes down by the cube root (docs/decisions/0030).
+    Less of the noise is left in the mean: lr goes down by the 0.4th power (docs/decisions/0030).
     """
     assert recipe.settle is not None
     size = min(recipe.batch_size, n, max(MEAN_SMALLEST, n // (2 * SMALL)))
-    lr, settle = recipe.lr * (size / recipe.batch_size) ** (1 / 3), max(ROUGH, recipe.settle)
+    lr, settle = recipe.lr * (size / recipe.batch_size) ** 0.4, max(ROUGH, recipe.settle)
     return Plan(lr, recipe.momentum, recipe.epochs, MEAN_STEPS * size, size, settle, average=True)
