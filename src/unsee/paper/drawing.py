@@ -32,7 +32,7 @@ def curves(units: Sequence[tuple[Unit, str]], rows: Rows) -> Figure:
         row[0].set_ylabel(f"{unit.data}\nPattern {pattern}\naccuracy")
     for axes in panels[-1]:
         axes.set_xlabel("epoch")
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     return figure
