@@ -8,6 +8,7 @@ from PIL import Image
 
 from calling import forget, run
 from shop import write_case
+from unsee import tuning
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,22 @@ def test_tuning_leaves_a_recipe_that_forget_takes(case, tmp_path, capsys):
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
     assert run("tune", old, *four, "--pattern", "B", "--out", tmp_path / "other") == 2
     assert "--memory" in capsys.readouterr().err
+
+
+def test_a_search_that_dies_has_left_the_best_so_far(case, tmp_path, monkeypatch):
+    folder, old, four = case
+    memory, told = folder / "memory.safetensors", tuning.Trials.run
+    words = ("tune", old, *four, "--memory", memory, "--pattern", "B", "--out", tmp_path)
+
+    def dies(self, study, *rest):
+        if len(study.finished()) == 2:
+            raise KeyboardInterrupt
+        told(self, study, *rest)
+
+    monkeypatch.setattr(tuning.Trials, "run", dies)
+    run(*words, "--trials", 3, "--folds", 2, "--epochs", 1, "--batch-size", 16)
+    assert len(json.loads((tmp_path / "search.json").read_text())["trials"]) == 2
+    assert (tmp_path / "recipe.json").exists()
 
 
 def test_a_case_is_tuned_around_its_own_recipe(shop, tmp_path, capsys):
