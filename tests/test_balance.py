@@ -133,6 +133,13 @@ def test_a_hard_class_is_lifted_beyond_its_share_until_it_is_not_behind(monkeypa
     assert accuracy(net, mine) == 1.0
 
 
+def test_of_several_classes_none_is_set_against_the_others():
+    net, mine, others = leaning(1.0, 3.0, -0.5)
+    both = concatenate([mine, others.of_class(1)], "own")
+    there = [balance(copy.deepcopy(net), own, [both], [others.of_class(2)]) for own in ([0, 1], [1, 0])]
+    assert there[0] == pytest.approx(there[1], abs=1e-6)
+
+
 def test_what_is_farther_behind_than_balance_is_left():
     net, mine, others = leaning(-3.0, 2.5, 0.0)
     assert balance(net, [0], [mine], [others]) == {}

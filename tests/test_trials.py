@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
+from optuna.distributions import FloatDistribution
 
 from unsee.answers import accuracy
 from unsee.errors import InputError
 from unsee.forgetting import forget
-from unsee.trials import Budget
+from unsee.study import Study
+from unsee.trials import DIVERGED, Budget, best
 from unsee.tuning import tune
 
 
@@ -39,3 +41,14 @@ def test_the_default_recipe_is_searched_with_T_and_judged_by_what_it_returns(
 def test_a_budget_that_cannot_be(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         Budget(**wrong)
+
+
+def test_what_diverged_never_leads(tmp_path):
+    study = Study.open(tmp_path, {"question": 1}, 0)
+    for diverged in (True, False):
+        assert best(study) is None
+        with study.trial(2, {"lr": FloatDistribution(0.1, 1.0)}, {"lr": 0.5}) as trial:
+            if diverged:
+                trial.set_user_attr(DIVERGED, True)
+            study.tell(trial, 0.0)
+    assert best(study).number == 1

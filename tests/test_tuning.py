@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from unsee.errors import InputError
+from unsee.errors import InputError, Interrupted
 from unsee.formulation import FourSets, Request, Validation
 from unsee.recipe import Recipe
 from unsee.trials import Budget
@@ -103,6 +103,12 @@ def test_a_stop_ends_within_a_trial_and_going_on_ends_in_the_same(four, model, m
     found = search(four, model, memory, tmp_path / "a", on_trial=seen.append, stop=stop)
     assert len(found.trials) == len(seen) == 1
     assert without_seconds(search(four, model, memory, tmp_path / "a")) == without_seconds(whole)
+
+
+def test_a_stop_before_anything_is_finished_is_an_interruption(four, model, memory, tmp_path):
+    asked = iter([False, False, True, True])
+    with pytest.raises(Interrupted):
+        search(four, model, memory, tmp_path, stop=lambda: next(asked))
 
 
 def test_a_search_in_which_all_diverges_hands_no_recipe_out(four, model, memory, tmp_path):

@@ -9,7 +9,7 @@ every class counting alike:
     b = argmin over b >= 0 of the mean over classes of the mean over a class's samples of -log p(class | x; b)
 
 So a class has the probability that is its own, and a hard one fewer right answers than others. As it is to be
-answered as well as the rest is, one that is behind is lifted on, until it no longer is.
+answered as well as the rest is, one that is behind is lifted on until it no longer is, if it is the only one.
 """
 
 import math
@@ -103,7 +103,8 @@ def balance(
         return {}
     theirs = Seen(*map(torch.cat, zip(*others, strict=True)))
     b = _to_its_share(own, mine, theirs)
-    for c in own:
+    if len(own) == 1:  # several would have to be weighed against each other too
+        c = own[0]
         far = b.get(c, 0.0) + max(behind(part.with_(b), theirs.with_(b), c) for part in mine)
         if 0 < far <= FARTHEST:
             b[c] = far
@@ -140,9 +141,9 @@ def behind(mine: Seen, theirs: Seen, c: int) -> float:
     lacks = (y.amax(1) - y[:, c]).sort().values  # 0 of a sample that is answered rightly
     ahead = theirs.y.gather(1, theirs.labels[:, None])[:, 0] - theirs.y[:, c]
     ahead = torch.where(theirs.right > 0, ahead, -math.inf).sort().values
-    b = torch.cat([lacks.new_zeros(1), lacks])
+    b = torch.cat([lacks.new_zeros(1), lacks, ahead[ahead > 0]]).sort().values  # where either share changes
     right = torch.searchsorted(lacks, b, right=True) / len(lacks)
-    others = 1 - torch.searchsorted(ahead, b) / len(ahead)
+    others = 1 - torch.searchsorted(ahead, b, right=True) / len(ahead)
     chance = CHANCE * (right * (1 - right) / len(lacks)).sqrt()
     first = int(torch.nonzero(right + chance >= others - EASIER)[0])
     return float(b[first]) + (PAST if b[first] > 0 else 0.0)

@@ -172,8 +172,12 @@ def _judge(held: Request, validation: Validation) -> Callable[[nn.Module], float
 
 
 def best(study: Study) -> FrozenTrial | None:
-    """Return the best complete trial; pruned, failed and running ones decide nothing."""
-    complete = [trial for trial in study.finished() if trial.state is TrialState.COMPLETE]
+    """Return the best complete trial; those that were pruned, failed, run or diverged decide nothing."""
+    complete = [
+        trial
+        for trial in study.finished()
+        if trial.state is TrialState.COMPLETE and DIVERGED not in trial.user_attrs
+    ]
     return max(complete, key=lambda trial: trial.value or 0.0, default=None)
 
 

@@ -4,7 +4,6 @@ As in the paper's supplement, each trial divides D_f and D_f,clean 80 / 20 in fi
 80 %, and is judged on D_r^val, T(D_r^val) and the 20 %. What the search receives holds no test data.
 """
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -32,7 +31,10 @@ ROOM = 10.0  # on both sides of a start that lies outside
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best recipe, its score over the folds, and all finished trials in order."""
+    """The best recipe, its score over the folds, and all finished trials in order.
+
+    As long as no trial has come to a score, the recipe is the one that the search starts from.
+    """
 
     recipe: Recipe
     score: float
@@ -41,7 +43,7 @@ class Found:
 
     @property
     def holds(self) -> bool:
-        """Whether the recipe is of a trial that did not diverge."""
+        """Whether the recipe is of a trial, and not only where the search starts."""
         return any(trial["state"] == "complete" for trial in self.trials)
 
     @property
@@ -80,17 +82,24 @@ def tune(
     end = time.monotonic() + 60 * (budget.minutes or math.inf)
 
     def enough() -> bool:
-        """Whether to end; for want of time only once there is something to hand out."""
-        return bool(stop and stop()) or (time.monotonic() > end and best(study) is not None)
+        """Whether to end; for want of time not before a trial has."""
+        return bool(stop and stop()) or (time.monotonic() > end and bool(study.finished()))
 
+    stopped = None
     while not enough():
-        with contextlib.suppress(Interrupted), study.trial(budget.trials, ranges, start) as trial:
-            if trial is None:
-                break
-            trials.run(study, trial, enough)
-            if on_trial:
-                on_trial(_found(study, base))
+        try:
+            with study.trial(budget.trials, ranges, start) as trial:
+                if trial is None:
+                    break
+                trials.run(study, trial, enough)
+        except Interrupted as error:
+            stopped = error
+            break
+        if on_trial:
+            on_trial(_found(study, base))
     found = _found(study, base)
+    if not found.trials:
+        raise stopped or InputError("at least one finished trial", "none", "give the search more time")
     if not found.holds:
         said = f"{len(found.trials)}, all diverged"
         raise InputError("a trial that does not diverge", said, "search lower learning rates (lr in `space`)")
@@ -129,10 +138,9 @@ def write(found: Found, folder: Path | str) -> dict[str, Any]:
 
 def _found(study: Study, base: Recipe) -> Found:
     trials = study.finished()
-    leader = best(study)
+    rows, leader = tuple(_row(number, trial) for number, trial in enumerate(trials)), best(study)
     if leader is None:
-        raise InputError("at least one finished trial", "none", "give the search more time")
-    rows = tuple(_row(number, trial) for number, trial in enumerate(trials))
+        return Found(base, 0.0, 0.0, rows)
     recipe = replace(base, **leader.params, name=f"tuned from {base.name}")
     folds = leader.user_attrs["folds"]
     spread = float(np.std(folds, ddof=1)) if len(folds) > 1 else 0.0

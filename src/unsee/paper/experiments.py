@@ -48,10 +48,10 @@ def reproduce(
     rows = Rows(folder / "rows")
     cells = [cell for name in names for cell in CELLS[name] if only in (None, cell.unit.data)]
     skipped = run_all(cells, rows, scale, work, say, progress=progress, stop=stop)
-    without = any(reason.startswith(f"{PLAIN.name}:") for reason in skipped)
-    if "figure-3" in names and only in (None, PLAIN.data) and not without:
-        write_scratch(PLAIN, rows, scale, work, progress=progress, stop=stop)
-    before = [name for name in CELLS if list(folder.glob(f"{name}.*"))]
+    if "figure-3" in names and only in (None, PLAIN.data):
+        reasons = write_scratch(PLAIN, rows, scale, work, progress=progress, stop=stop)
+        skipped += [reason for reason in reasons if reason not in skipped]
+    before = [name for name, cells in CELLS.items() if cells and list(folder.glob(f"{name}.*"))]
     for name in dict.fromkeys([*names, *before]):  # the page has them all, and is of the rows as they are now
         figure, words = DRAWN[name](rows)
         if figure is not None:

@@ -16,7 +16,7 @@ NEAR = 0.02  # of means
 TIMES = 3.0  # of deviations
 DIFFERS = (
     "a mean differs if it is off by more than two points and more than two of the paper's deviations, a "
-    "deviation if it is off by more than three times"
+    "deviation if it is off by more than three times and either is above one point"
 )
 LINES = (
     "The paper prints no numbers for these curves: the claims below are what its text says of them. Its "

@@ -198,20 +198,21 @@ def _claimed(path: Path) -> Iterator[bool]:
 
 
 def _missing(cells: list[Cell], rows: Rows, scale: Scale, network: str) -> list[tuple[Cell, int]]:
-    there = {cell: rows.under(cell, _key(cell, scale, network)) for cell in cells}
+    return _without({cell: rows.under(cell, _key(cell, scale, network)) for cell in cells}, scale)
+
+
+def _without(there: dict[Cell, dict[int, Any]], scale: Scale) -> list[tuple[Cell, int]]:
     return [
         (cell, seed)
         for seed in range(scale.seeds)
-        for cell in cells
-        if seed not in there[cell] and (seed == 0 or cell.line != "truncation")
+        for cell, runs in there.items()
+        if seed not in runs and (seed == 0 or cell.line != "truncation")
     ]
 
 
 def _remaining(units: dict[Unit, list[Cell]], rows: Rows, scale: Scale) -> str:
-    runs = {
-        unit.name: len(_missing(mine, rows, scale, rows.network(unit) or "")) for unit, mine in units.items()
-    }
-    parts = [f"{n} in {name}" for name, n in runs.items() if n]
+    left = {unit: _without({cell: rows.read(cell) for cell in mine}, scale) for unit, mine in units.items()}
+    parts = [f"{len(runs)} in {unit.name}" for unit, runs in left.items() if runs]
     return f"Runs that remain: {', '.join(parts) or 'none'}"
 
 
@@ -231,18 +232,26 @@ def _check_network(known: str, folder: Path, rows: Path) -> None:
 
 def write_scratch(
     unit: Unit, rows: Rows, scale: Scale, work: Path, *, progress: bool = False, stop: Any = None
-) -> None:
-    """Train a network on D_r alone, from scratch, and write its answers to D_f down (Figure 3)."""
+) -> list[str]:
+    """Train a network on D_r alone, from scratch, and write its answers to D_f down (Figure 3).
+
+    Return, as `run_all` does, what was skipped for want of data.
+    """
     path = rows.folder / f"{unit.name}-scratch.json"
     if path.exists():
-        return
-    four = FourDatasets.of_class(scale.data(unit.data), 0, unit.transform())
+        return []
+    try:
+        data = scale.data(unit.data)
+    except InputError as error:
+        return [f"{unit.name}: {error}"]
+    four = FourDatasets.of_class(data, 0, unit.transform())
     D_r = four.train.D_r
     assert D_r is not None
     work.mkdir(parents=True, exist_ok=True)
     with locked(work / f"{unit.name}-scratch.lock"):
         model = trained(unit, D_r, scale, work / f"{unit.name}-scratch", progress=progress, stop=stop)
     store.write_json(path, {"network": networks.identity(model), "scores": brief(evaluate(model, four))})
+    return []
 
 
 def _write_pretrained(path: Path, ready: Pretrained) -> None:
