@@ -82,7 +82,7 @@ def test_the_search_page_has_the_figures_of_its_file():
     first, best = found["trials"][0], max(found["trials"], key=lambda trial: trial["score"])
     for trial in (first, best):
         row = [f"{trial['score']:.3f}", *(f"{trial[name]:.3g}" for name in ("lambda_f", "lambda_kl", "lr"))]
-        assert f"(trial {trial['trial']}) | {' | '.join(row)} |" in page
+        assert f"(trial {trial['trial'] + 1}) | {' | '.join(row)} |" in page
     assert best["score"] >= first["score"]
     given_up = sum(trial["state"] != "complete" for trial in found["trials"])
     assert f"{len(found['trials'])} trials, of which {given_up} were given up" in page
