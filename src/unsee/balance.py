@@ -28,9 +28,7 @@ from unsee.randomness import stream
 DRAWS, SAMPLES = 5, 1000  # from the sketch: with fewer, b is uncertain by a tenth
 MOST, FEWEST = 5000, 20  # samples of D_f,clean that are looked at, and that a class of it must have
 FARTHEST = 1.0  # a logit that is farther off is no matter of balance
-EASIER = (
-    0.05  # accuracy that the sketch's samples, as any that were trained on for long, have ahead of new ones
-)
+EASIER = 0.05  # by so much the sketch's samples are answered better than new ones (docs/decisions/0022)
 CHANCE, PAST = 1.0, 1e-5  # standard errors; what takes a logit past another
 PROBED = 16
 NAME = "shift of class "

@@ -66,4 +66,4 @@ def test_the_least_required_accuracy_and_what_it_was_judged_on(tmp_path):
     assert (
         "Images: D_r 7,000, D_f 7,000, D_f,clean 7,000, D_r,extra 7,000. 10 epochs in batches of 128." in page
     )
-    assert "its caption defines CE + Fisher by lambda_KL = 0" in page.replace("Its", "its")
+    assert "Its caption defines CE + Fisher by lambda_KL = 0" in page

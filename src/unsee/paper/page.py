@@ -18,7 +18,7 @@ DIFFERS = (
     "a mean differs if it is off by more than two points and more than two of the paper's deviations, a "
     "deviation if it is off by more than three times and either is above one point"
 )
-LINES = (
+CAPTION = (
     "The paper prints no numbers for these curves: the claims below are what its text says of them. Its "
     "caption defines CE + Fisher by lambda_KL = 0 and the same lambda_f, which is Fisher's line without "
     "Fisher; we read it as lambda_f = 0 with Table S1's lambda_KL, and run the letter of it as CE + RLD "
@@ -191,7 +191,7 @@ def _final_table(name: str, rows: Rows) -> str:
         "Least: of the accuracies that the pattern requires, by which the paper's search chose (Table 1: "
         "D_r, D_f,clean and D_r,extra in B; D_r, D_f and D_r,extra in C)."
     )
-    return f"{_table(heads, lines)}\n\n{note} {LINES} {_of_what(CELLS[name], rows)}".rstrip()
+    return f"{_table(heads, lines)}\n\n{note} {CAPTION} {_of_what(CELLS[name], rows)}".rstrip()
 
 
 def _table_s1(rows: Rows) -> str:
