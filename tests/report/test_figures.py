@@ -46,3 +46,10 @@ def test_the_search_shows_progress_importance_and_slices():
     widths = [bar.get_width() for bar in figure.axes[1].patches]
     assert widths[0] > 0.99
     assert widths[1] < 0.99
+
+
+def test_the_same_figure_is_the_same_file(tmp_path, four):
+    for name in ("a.svg", "b.svg", "a.png", "b.png"):
+        figures.save(figures.story(four.test.D_r, tile(), TABLE_1["B"], ROWS), tmp_path / name)
+    for ending in ("svg", "png"):
+        assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()

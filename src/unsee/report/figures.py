@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -23,9 +24,13 @@ MARKERS = {"D_r": "o", "D_f": "x", "D_f_clean": "s", "D_r_extra": "^"}
 
 
 def save(figure: Figure, path: Path | str) -> None:
-    """Write a figure as PNG or SVG, by the ending of the path, whole or not at all."""
-    data = io.BytesIO()
-    figure.savefig(data, format=Path(path).suffix[1:], dpi=150)
+    """Write a figure as PNG or SVG, by the ending of the path, whole or not at all.
+
+    The same figure is the same bytes: no date, and names within an SVG that are not drawn by chance.
+    """
+    data, ending = io.BytesIO(), Path(path).suffix[1:]
+    with rc_context({"svg.hashsalt": "unsee"}):
+        figure.savefig(data, format=ending, dpi=150, metadata={"Date": None} if ending == "svg" else None)
     write_bytes(path, data.getvalue())
 
 
