@@ -59,12 +59,24 @@ class Worn:
 
 
 @dataclass(frozen=True, eq=False)
+class Pool:
+    """Stand-ins that are drawn with the probabilities `weights`, which `unsee.matching` finds."""
+
+    x: Tensor
+    weights: Tensor
+
+    def draw(self, n: int, generator: np.random.Generator) -> Tensor:
+        """Draw n of them."""
+        return self.x[torch.as_tensor(generator.choice(len(self.x), n, p=self.weights.numpy()))]
+
+
+@dataclass(frozen=True, eq=False)
 class Replay:
     """Where the samples come from: a sketch, or images, rows or texts to make stand-ins of.
 
     `near` are those that the old model answers rightly, so that it may be asked for them as they are; `rare`
     are stand-ins that it takes for D_f's label, where D_f,clean has none of that; `worn` takes T off the
-    samples of classes that the sketch does not know without it.
+    samples of classes that the sketch does not know without it; `pool` are stand-ins made beforehand.
     """
 
     sketch: Sketch | WordCounts | None
@@ -72,6 +84,7 @@ class Replay:
     near: Tensor | None = None
     rare: Tensor | None = None
     worn: Worn | None = None
+    pool: Pool | None = None
 
     @property
     def source(self) -> str:
@@ -85,7 +98,10 @@ class Replay:
             return self.worn.take_off(x, labels) if self.worn else x, labels
         few = n // 2 if self.near is not None else 0
         seldom = n // 3 if self.rare is not None else 0
-        x = self.made(n - few - seldom, few, generator)
+        if self.pool:
+            x = self.pool.draw(n - seldom, generator)
+        else:
+            x = self.made(n - few - seldom, few, generator)
         if self.rare is not None:
             x = torch.cat([self.rare[torch.as_tensor(generator.integers(len(self.rare), size=seldom))], x])
         return x, None
