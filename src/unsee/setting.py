@@ -30,15 +30,9 @@ def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, An
         # By so much the logits of D_f,clean's classes were lifted in the end (unsee.balance).
         "shift": shift,
         "weaker": _weaker(by, replay),
-        # In the descent: of D_f, of D_f,clean, and those replayed, with T and without; before it, once, the
-        # stand-ins that were to choose from.
-        "samples passed": done.rows[-1]["epoch"] * loss.plan.n * len(loss.samples(0)[0])
-        + _chosen_from(replay),
+        # In the descent: of D_f, of D_f,clean, and those replayed, with T and without.
+        "samples passed": done.rows[-1]["epoch"] * loss.plan.n * len(loss.samples(0)[0]),
     }
-
-
-def _chosen_from(replay: Replay | None) -> int:
-    return len(replay.pool.x) if replay and replay.pool else 0
 
 
 def _weaker(by: str, replay: Replay | None) -> str | None:
