@@ -79,6 +79,11 @@ def test_matched_stand_ins_have_what_the_memory_tells_of_D_r(model, of_D_r, repl
     assert (pool.weights @ z).square().mean() < 0.1 * z.mean(0).square().mean()
 
 
+def test_of_large_images_fewer_are_made(model, four, of_D_r, monkeypatch):
+    monkeypatch.setattr("unsee.matching.ROOM", 700 * 196)
+    assert len(matched(replay_of(model, four.request("B"), None), model, of_D_r).pool.x) == 700
+
+
 def test_they_are_drawn_from_the_pool_by_their_weights(model, four, of_D_r, replay):
     x, labels = replay.draw(300, stream(0, "x"))
     assert labels is None

@@ -26,7 +26,10 @@ from unsee.memory import Memory
 from unsee.randomness import stream
 from unsee.replay import Pool, Replay
 
-CANDIDATES, BATCH = 8000, 500  # stand-ins that are made to choose from
+CANDIDATES, FEWEST, BATCH = 8000, 500, 500  # stand-ins that are made to choose from
+ROOM = (
+    2**26
+)  # bytes that they may take, and several times as much for a while: of large images there are fewer
 MEANS = 5000  # that are to be the same, at the most
 SELDOM = 1e-3  # of the share of the class most in question: below, a class is in question nowhere on D_r
 RIDGE, FIRMER = 1.0, 4.0  # how far the means may stay apart: they are known of some thousand samples only
@@ -49,13 +52,19 @@ def matched(replay: Replay, old: nn.Module, memory: Memory) -> Replay:
     """
     if replay.images is None or replay.images.kind != PLAIN:
         return replay
-    few = 0 if replay.near is None else CANDIDATES // 2
-    x = replay.made(CANDIDATES - few, few, stream(0, "matching"))
+    x = _candidates(replay, replay.images.x[0].nbytes)
     head = last_layer(old, x)
     if head is None or f"{head.name}.bias" not in memory.sums:
         return replay
     F_W, F_b = (memory.sums[f"{head.name}.{part}"].cpu() / memory.n for part in ("weight", "bias"))
     return replace(replay, pool=Pool(x, even(apart(head, F_W, F_b))))
+
+
+def _candidates(replay: Replay, size: int) -> Tensor:
+    """Make stand-ins of so many bytes each, half of them close to themselves where that may be asked."""
+    n = max(FEWEST, min(CANDIDATES, ROOM // size))
+    few = 0 if replay.near is None else n // 2
+    return replay.made(n - few, few, stream(0, "matching"))
 
 
 @torch.no_grad()
