@@ -6,12 +6,14 @@ from torch import nn
 
 import reference
 from beyond import leak
-from unsee import forget
-from unsee.matching import CANDIDATES, EFFECTIVE, Head, apart, even, last_layer, matched
+from unsee import forget, networks
+from unsee.errors import Interrupted
+from unsee.matching import EFFECTIVE, Head, Means, even, last_layer, matched, read
 from unsee.memory import remember
 from unsee.networks import resnet
 from unsee.randomness import stream
-from unsee.replay import Pool, Replay, replay_of
+from unsee.recipe import RECIPES
+from unsee.replay import Replay, replay_of
 
 
 @pytest.fixture(scope="module")
@@ -25,70 +27,118 @@ def replay(model, four, of_D_r):
 
 
 def test_the_last_layer_is_known_by_what_it_answers(model, four):
-    x = four.train.D_r.x[:700]
-    head = last_layer(model, x)
-    layer = dict(model.named_modules())[head.name]
-    assert torch.equal(head.y, model(x.float()).detach())
-    assert torch.allclose(layer(head.h), head.y, atol=1e-6)
+    x = four.train.D_r.x[:486]
+    name = last_layer(model, x[:2])
+    head = read(model, name, x)
+    assert torch.allclose(head.y, model(x.float()).detach(), atol=1e-5)
+    assert torch.allclose(model.get_submodule(name)(head.h), head.y, atol=1e-5)
     net = resnet((1, 14, 14), 10, width=4, blocks=1)
-    assert last_layer(net, x[:20]).h.shape[0] == 20
-    assert last_layer(nn.Sequential(model, nn.Softmax(1)), x[:20]) is None
-    assert last_layer(nn.Sequential(nn.Conv2d(1, 10, 14), nn.Flatten()), x[:20]) is None
+    assert read(net, last_layer(net, x[:2]), x[:20]).h.shape[0] == 20
+
+
+class Within(nn.Module):
+    """A network whose head is registered first, and called by its argument's name if asked."""
+
+    def __init__(self, *, by_name=False):
+        super().__init__()
+        self.head, self.body, self.by_name = nn.Linear(196, 10), nn.Linear(196, 196), by_name
+
+    def forward(self, x):
+        h = self.body(x.flatten(1))
+        return self.head(input=h) if self.by_name else self.head(h)
+
+
+def test_a_head_is_found_wherever_it_stands_and_none_where_there_is_none(model, four):
+    x = four.train.D_r.x[:2]
+    assert last_layer(Within(), x) == "head"
+    assert last_layer(Within(by_name=True), x) is None
+    assert last_layer(nn.Sequential(model, nn.Softmax(1)), x) is None
+    assert last_layer(nn.Sequential(nn.Conv2d(1, 10, 14), nn.Flatten()), x) is None
+
+    class InPlace(Within):
+        def forward(self, x):
+            return super().forward(x).tanh_()
+
+    assert last_layer(InPlace(), x) is None
+    tied = nn.Sequential(nn.Flatten(), nn.Linear(196, 196), nn.Linear(196, 196))
+    tied[2].weight = tied[1].weight
+    assert last_layer(tied, x) is None
 
 
 def test_samples_are_not_apart_from_themselves(model, four):
     data = four.train.D_r.subset(range(0, 400, 20))
-    head = last_layer(model, data.x)
+    head = read(model, last_layer(model, data.x[:2]), data.x)
     F_W, F_b = reference.expected_fisher_of_last(model, data.x)
-    assert apart(head, F_W, F_b).mean(0).abs().max() < 1e-4
+    z = Means.of(F_W, F_b).apart(head)
+    assert (z.mean(0) / z.std(0)).abs().max() < 1e-4
     F_W[3] *= 2
-    assert apart(head, F_W, F_b).mean(0).abs().max() > 0.1
+    z = Means.of(F_W, F_b).apart(head)
+    assert (z.mean(0) / z.std(0)).abs().max() > 0.1
+
+
+def test_their_sums_are_those_of_the_matrix():
+    head = Head(torch.randn(50, 7), torch.randn(50, 4))
+    means = Means.of(torch.rand(4, 7).double(), torch.rand(4).double())
+    a = torch.randn(4 + 4 * 7).double()
+    assert torch.allclose(means.sums(head, a), means.apart(head) @ a)
 
 
 def test_a_class_that_is_in_question_nowhere_says_nothing():
-    head = Head("x", torch.randn(50, 4), torch.randn(50, 3))
+    head = Head(torch.randn(50, 4), torch.randn(50, 3))
     F_W, F_b = torch.ones(3, 4).double(), torch.tensor([1e-9, 0.1, 0.1]).double()
-    z = apart(head, F_W, F_b)
+    z = Means.of(F_W, F_b).apart(head)
     assert z.shape == (50, 2 + 2 * 4)
     F_W[0] = 1e9
-    assert torch.equal(apart(head, F_W, F_b), z)
+    assert torch.equal(Means.of(F_W, F_b).apart(head), z)
+    assert Means.of(F_W, F_b, [2]).classes.tolist() == [1]
+    assert Means.of(F_W, F_b, [1, 2]) is None
+    assert Means.of(F_W, 0 * F_b) is None
 
 
 def test_of_many_units_some_count():
-    head = Head("x", torch.randn(30, 4000), torch.randn(30, 3))
-    assert apart(head, torch.ones(3, 4000).double(), torch.ones(3).double()).shape == (30, 3 + 3 * 1666)
+    assert Means.of(torch.ones(3, 4000).double(), torch.ones(3).double()).squares.shape == (3, 1665)
+    assert Means.of(torch.ones(900, 400).double(), torch.rand(900).double()).squares.shape == (50, 99)
 
 
 def test_even_weights_bring_the_means_near_to_0_and_leave_most_samples_in():
-    z = torch.randn(500, 20, generator=torch.manual_seed(0)) + 0.3
-    w = even(z)
-    assert w.min() > 0
-    assert float(w.sum()) == pytest.approx(1)
-    assert (w @ z.double()).abs().max() < 0.6 * z.mean(0).abs().max()
-    assert (even(10 * z) @ z.double()).abs().max() < 0.05 * z.mean(0).abs().max()  # 100 times less of a ridge
-    assert torch.allclose(even(z - z.mean(0)), torch.full((500,), 1 / 500).double(), atol=1e-6)
-    far = even(100 * z + 500)  # nothing brings these to 0
+    z = torch.randn(500, 20, generator=torch.manual_seed(0)).double() + 0.3
+
+    def weights(z):
+        return (z @ even(z.float())).softmax(0)
+
+    assert (weights(z) @ z).abs().max() < 0.6 * z.mean(0).abs().max()
+    same = weights(z - z.mean(0))
+    assert torch.allclose(same, torch.full((500,), 1 / 500).double(), atol=1e-6)
+    assert (weights(10 * z) @ z).abs().max() < 0.05 * z.mean(0).abs().max()  # 100 times less of a ridge
+    far = weights(100 * z + 300)  # nothing brings these to 0
     assert EFFECTIVE <= 1 / float(far.square().sum()) / len(far) < 1
 
 
+def test_what_is_left_of_T_alone_asks_for_nothing(model, four, of_D_r):
+    """Taken out of the whole memory, D_f's share leaves rounding where a unit fires under T alone."""
+    name, x = last_layer(model, four.train.D_r.x[:2]), four.train.D_r.x
+    F_W, F_b = (of_D_r.sums[f"{name}.{part}"] / of_D_r.n for part in ("weight", "bias"))
+    head = read(model, name, x)
+    head.h[:, :4] = 0
+    F_W[:, :4] = 1e-8 * F_W.max()
+    means = Means.of(F_W, F_b)
+    z = means.apart(head) / means.deviations(head)
+    columns = len(means.classes) + torch.arange(4)
+    assert z.mean(0)[columns].abs().max() < 1e-2
+
+
 def test_matched_stand_ins_have_what_the_memory_tells_of_D_r(model, of_D_r, replay):
-    pool, head = replay.pool, last_layer(model, replay.pool.x)
-    assert len(pool.x) == CANDIDATES
-    F_W, F_b = (of_D_r.sums[f"{head.name}.{part}"] / of_D_r.n for part in ("weight", "bias"))
-    z = apart(head, F_W, F_b).double()
-    assert (pool.weights @ z).square().mean() < 0.1 * z.mean(0).square().mean()
+    name = last_layer(model, replay.images.x[:2])
+    drawn, made = replay.draw(4000, stream(0, "x"))[0], replay.fresh(4000, stream(0, "x"))
+    heads = [read(model, name, x) for x in (made, drawn)]
+    means = Means.of(*(of_D_r.sums[f"{name}.{part}"] / of_D_r.n for part in ("weight", "bias")))
+    before, after = (means.apart(head) / means.deviations(heads[0]) for head in heads)
+    assert after.mean(0).square().mean() < 0.2 * before.mean(0).square().mean()
 
 
-def test_of_large_images_fewer_are_made(model, four, of_D_r, monkeypatch):
-    monkeypatch.setattr("unsee.matching.ROOM", 700 * 196)
-    assert len(matched(replay_of(model, four.request("B"), None), model, of_D_r).pool.x) == 700
-
-
-def test_they_are_drawn_from_the_pool_by_their_weights(model, four, of_D_r, replay):
+def test_the_same_are_drawn_again(model, four, of_D_r, replay):
     x, labels = replay.draw(300, stream(0, "x"))
-    assert labels is None
-    assert torch.isin(x.flatten(1).double() @ torch.arange(1.0, 197).double(),
-                      replay.pool.x.flatten(1).double() @ torch.arange(1.0, 197).double()).all()  # fmt: skip
+    assert (labels, len(x), x.dtype) == (None, 300, torch.uint8)
     again = matched(replay_of(model, four.request("B"), None), model, of_D_r)
     assert torch.equal(again.draw(300, stream(0, "x"))[0], x)
     assert replay.source == "stand-ins"
@@ -103,15 +153,28 @@ def test_where_it_cannot_be_it_is_left(model, four, of_D_r):
     table, net, kept = leak()
     of_rows = replay_of(net, table.request("C"), None)
     assert matched(of_rows, net, kept) is of_rows
+    assert matched(images, model, replace(of_D_r, taken_of="another")) is images
     bare = replace(of_D_r, sums={k: v for k, v in of_D_r.sums.items() if not k.endswith("bias")})
     assert matched(images, model, bare) is images
 
 
 def test_forgetting_by_the_fisher_alone_draws_them(model, four, memory, monkeypatch):
-    made = []
-    monkeypatch.setattr(Pool, "draw", lambda self, n, g, draw=Pool.draw: made.append(n) or draw(self, n, g))
+    asked = []
+    monkeypatch.setattr(Means, "sums", lambda *of, sums=Means.sums: asked.append(1) or sums(*of))
     forget(model, four.request("B"), None)
-    assert not made
+    assert not asked
     result = forget(model, four.request("B"), memory)
     assert result.setting["replayed"] == "stand-ins"
-    assert made
+    assert asked
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path, model, four, memory):
+    recipe = replace(RECIPES["unsee"], epochs=3)
+    whole = forget(model, four.request("B"), memory, recipe)
+    asked = iter([False] * 30 + [True] * 1000)
+    words = {"folder": tmp_path / "run", "checkpoint_seconds": 0.0}
+    with pytest.raises(Interrupted):
+        forget(model, four.request("B"), memory, recipe, stop=lambda: next(asked), **words)
+    again = forget(model, four.request("B"), memory, recipe, **words)
+    assert again.exact
+    assert networks.identity(again.model) == networks.identity(whole.model)

@@ -129,7 +129,7 @@ def _loss(
     T = twins.T if twins else request.T
     replay = replay_of(old, request, *recalled, T) if recipe.lambda_s else None
     if replay and kept:
-        replay = matched(replay, old, kept)
+        replay = matched(replay, old, kept, request.D_f.y.unique().tolist())
     plan = plan_of(recipe, len(twins) if twins else len(request.D_f))
     return Loss(copy.deepcopy(old), old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
 

@@ -10,117 +10,171 @@ there. Stand-ins s get the weights w, as even as can be, under which they have t
 
     sum over s of w_s v_k(s) (h_j(s)^2 - F(W)_kj / F(b)_k) = 0,    v_k = p_k (1 - p_k)
 
-where v_k is the mean of delta_k^2 over labels as the old model p would draw them. Stand-ins of one class are
-told from D_r by much that decides who is taken for that class; matched, by little (docs/decisions/0034).
+where v_k is the mean of delta_k^2 if labels are as p, the old model's answers, would draw them. So D_f's own
+classes are left out: D_r may have no such label. Besides, each class is to be in question as often as on D_r,
+F(b)_k of the sum over classes. Stand-ins made of one class are
+unlike D_r in just what decides who is taken for that class; matched, they are less so (docs/decisions/0034).
 """
 
-from dataclasses import replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unsee.answers import as_input, evaluating
 from unsee.kinds import PLAIN
 from unsee.memory import Memory
 from unsee.randomness import stream
-from unsee.replay import Pool, Replay
+from unsee.replay import Replay
 
-CANDIDATES, FEWEST, BATCH = 8000, 500, 500  # stand-ins that are made to choose from
+CANDIDATES, FEWEST, BATCH = 8000, 200, 500  # stand-ins by which the weights are found
 ROOM = (
     2**26
 )  # bytes that they may take, and several times as much for a while: of large images there are fewer
-MEANS = 5000  # that are to be the same, at the most
+MEANS, CLASSES = 5000, 50  # that are to be the same, at the most
 SELDOM = 1e-3  # of the share of the class most in question: below, a class is in question nowhere on D_r
-RIDGE, FIRMER = 1.0, 4.0  # how far the means may stay apart: they are known of some thousand samples only
-EFFECTIVE = 0.05  # of the candidates, at the least, must count: else fewer means are matched less
+ROUNDING = 1e-4  # of a class's means: what varies by less has no mean to be matched
+RIDGE, FIRMER, FIRMEST = (
+    1.0,
+    4.0,
+    20,
+)  # how far the means may stay apart: they are known of some thousand samples only
+EFFECTIVE = 0.05  # of the candidates, at the least, must count: else the means are matched less firmly
 
 
 class Head(NamedTuple):
-    """The last layer: what its parameters are called, what it reads of some samples, what it answers."""
+    """What the last layer reads of some samples, and what it answers."""
 
-    name: str
     h: Tensor
     y: Tensor
 
 
-def matched(replay: Replay, old: nn.Module, memory: Memory) -> Replay:
-    """Return the same with a pool of stand-ins, which are drawn as often as the memory's Fisher wants it.
+@dataclass(frozen=True, eq=False)
+class Means:
+    """What is to be the same: of these classes and units F(W)_kj / F(b)_k, and F(b)_k, 1 in all."""
 
-    The replay itself where it recalls a sketch, or where the old model does not end in a linear layer. Rows
-    and texts gain nothing by it (docs/decisions/0034).
+    classes: Tensor
+    units: Tensor
+    squares: Tensor
+    shares: Tensor
+
+    @classmethod
+    def of(cls, F_W: Tensor, F_b: Tensor, but: Sequence[int] = ()) -> "Means | None":
+        """Take them from the last layer's Fisher, `but` of some classes; None if no other is in question."""
+        asked = F_b.index_fill(0, torch.tensor([k for k in but if k < len(F_b)], dtype=torch.long), 0)
+        most = asked.sort(descending=True).indices[:CLASSES]
+        classes = most[asked[most] > SELDOM * F_b.max()].sort().values
+        if not len(classes):
+            return None
+        units = _some(F_W.shape[1], max(1, MEANS // len(classes) - 1))
+        squares = F_W[classes][:, units] / F_b[classes][:, None]
+        return cls(classes, units, squares, F_b[classes] / F_b[classes].sum())
+
+    def apart(self, head: Head) -> Tensor:
+        """Return what each sample adds to each difference of means, (n, means)."""
+        v, squares = self._seen(head)
+        shares = v - v.sum(1, keepdim=True) * self.shares
+        means = v[:, :, None] * (squares[:, None, :] - self.squares)
+        return torch.cat([shares, means.flatten(1)], 1)
+
+    def deviations(self, head: Head) -> Tensor:
+        """Return the units in which these differences are measured: their deviations, or what is no rounding.
+
+        Of a unit that fires under T alone, nothing but rounding is left when D_f's share is taken out.
+        """
+        least = self._seen(head)[0].std(0)[:, None] * self.squares.mean(1, keepdim=True)
+        least = F.pad(ROUNDING * least.expand_as(self.squares).flatten(), (len(self.classes), 0))
+        return torch.maximum(self.apart(head).std(0), least).clamp_min(1e-12)
+
+    def sums(self, head: Head, a: Tensor) -> Tensor:
+        """Return apart(head) @ a, without that large a matrix."""
+        v, squares = self._seen(head)
+        first, rest = a[: len(self.classes)], a[len(self.classes) :].view(len(self.classes), -1)
+        constant = first - self.shares @ first - (self.squares * rest).sum(1)
+        return (v * (squares @ rest.T + constant)).sum(1)
+
+    def _seen(self, head: Head) -> tuple[Tensor, Tensor]:
+        p = head.y.double().softmax(1)[:, self.classes]
+        return p * (1 - p), head.h[:, self.units].double().square()
+
+
+def matched(replay: Replay, old: nn.Module, memory: Memory, but: Sequence[int] = ()) -> Replay:
+    """Return the same with the odds by which stand-ins are drawn as the memory's Fisher wants it.
+
+    `but` are D_f's classes. The replay itself where it recalls a sketch, where the old model does not end in
+    a linear layer with a bias, or the memory is of the model before it. Rows and texts gain nothing by it.
     """
-    if replay.images is None or replay.images.kind != PLAIN:
+    if replay.images is None or replay.images.kind != PLAIN or memory.taken_of is not None:
         return replay
-    x = _candidates(replay, replay.images.x[0].nbytes)
-    head = last_layer(old, x)
-    if head is None or f"{head.name}.bias" not in memory.sums:
+    name = last_layer(old, replay.images.x[:2])
+    if name is None or not {f"{name}.weight", f"{name}.bias"} <= set(memory.sums):
         return replay
-    F_W, F_b = (memory.sums[f"{head.name}.{part}"].cpu() / memory.n for part in ("weight", "bias"))
-    return replace(replay, pool=Pool(x, even(apart(head, F_W, F_b))))
-
-
-def _candidates(replay: Replay, size: int) -> Tensor:
-    """Make stand-ins of so many bytes each, half of them close to themselves where that may be asked."""
-    n = max(FEWEST, min(CANDIDATES, ROOM // size))
-    few = 0 if replay.near is None else n // 2
-    return replay.made(n - few, few, stream(0, "matching"))
+    F_W, F_b = (memory.sums[f"{name}.{part}"].cpu() / memory.n for part in ("weight", "bias"))
+    means = Means.of(F_W, F_b, but)
+    n = max(FEWEST, min(CANDIDATES, ROOM // replay.images.x[0].nbytes))
+    head = read(old, name, replay.fresh(n, stream(0, "matching")))
+    if means is None or not (head.h.isfinite().all() and head.y.isfinite().all()):
+        return replay
+    scale = means.deviations(head)
+    a = even((means.apart(head) / scale).float()) / scale
+    return replace(replay, odds=lambda x: means.sums(read(old, name, x), a).nan_to_num(nan=-math.inf))
 
 
 @torch.no_grad()
-def last_layer(model: nn.Module, x: Tensor) -> Head | None:
-    """Return the linear layer whose output is the model's answer; None if there is none."""
-    linear = [(name, layer) for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
-    if not linear:
-        return None
-    name, layer = linear[-1]
-    read: list[Tensor] = []
-    given: list[Tensor] = []
+def last_layer(model: nn.Module, x: Tensor) -> str | None:
+    """Return the name of the linear layer whose output is the model's answer; None if there is none.
 
-    def look(_: nn.Module, args: tuple[Tensor, ...], y: Tensor) -> None:
-        read.extend(args[:1])
-        given.append(y)
-
-    hook = layer.register_forward_hook(look)
+    Nor where its weight has another place in the model too: its Fisher is then that of both.
+    """
+    given: dict[str, Tensor] = {}
+    linear = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear)}
+    hooks = [
+        layer.register_forward_hook(
+            lambda _, args, y, name=name: given.update({name: y.clone()} if args else {})
+        )
+        for name, layer in linear.items()
+    ]
     try:
         with evaluating(model):
-            answered = [model(as_input(part, model)) for part in x.split(BATCH)]
+            y = model(as_input(x, model))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    places = [id(p) for _, p in model.named_parameters(remove_duplicate=False)]
+    found = [name for name, answer in given.items() if torch.equal(answer, y)]
+    return found[-1] if found and places.count(id(linear[found[-1]].weight)) == 1 else None
+
+
+@torch.no_grad()
+def read(model: nn.Module, name: str, x: Tensor) -> Head:
+    """Return what the last layer reads and answers of these samples."""
+    h: list[Tensor] = []
+    hook = model.get_submodule(name).register_forward_pre_hook(lambda _, args: h.append(args[0].cpu()))
+    try:
+        with evaluating(model):
+            y = [model(as_input(part, model)).cpu() for part in x.split(BATCH)]
     finally:
         hook.remove()
-    if not len(read) == len(given) == len(answered) or not all(map(torch.equal, given, answered)):
-        return None
-    return Head(name, torch.cat(read).cpu(), torch.cat(answered).cpu())
-
-
-def apart(head: Head, F_W: Tensor, F_b: Tensor) -> Tensor:
-    """Return what each sample adds to each difference of means, all of deviation 1: (n, means).
-
-    Besides v_k (h_j^2 - F(W)_kj / F(b)_k): each class is to be in question as often as it is on D_r.
-    """
-    p = head.y.double().softmax(1)
-    v = p * (1 - p)
-    k = torch.nonzero(F_b > SELDOM * F_b.max()).flatten()
-    units = _some(head.h.shape[1], max(1, MEANS // len(k)))
-    means = (F_W[k][:, units] / F_b[k][:, None]).float()
-    shares = v[:, k] - v[:, k].sum(1, keepdim=True) * F_b[k] / F_b[k].sum()
-    squares = head.h[:, units].float().square()[:, None, :] - means
-    z = torch.cat([shares.float(), (v[:, k].float()[:, :, None] * squares).flatten(1)], 1)
-    return z / z.std(0).clamp_min(1e-12)
+    return Head(torch.cat(h), torch.cat(y))
 
 
 def even(z: Tensor) -> Tensor:
-    """Return weights, 1 in all, under which the means of z are near 0, and which are as even as can be.
+    """Return a, of which the weights w come under which the means of z are near 0, as even as can be.
 
     w_s = exp(z_s a) / sum,    a = argmin log sum over s of exp(z_s a) + RIDGE / 2 |a|^2
 
     which is the dual of the greatest entropy. A firmer ridge follows where too few samples would count.
 
-    >>> [round(float(w), 2) for w in even(torch.tensor([[-10.0], [10.0], [10.0], [10.0]]))]
+    >>> z = torch.tensor([[-10.0], [10.0], [10.0], [10.0]])
+    >>> [round(float(w), 2) for w in (z.double() @ even(z)).softmax(0)]
     [0.5, 0.17, 0.17, 0.17]
     """
-    ridge = RIDGE
-    while True:
-        a = torch.zeros(z.shape[1], requires_grad=True)
+    for ridge in (RIDGE * FIRMER**i for i in range(FIRMEST)):
+        a = torch.zeros_like(z[0], requires_grad=True)
         search = torch.optim.LBFGS([a], max_iter=100, line_search_fn="strong_wolfe")
 
         def dual(a: Tensor = a, search: torch.optim.LBFGS = search, ridge: float = ridge) -> Tensor:
@@ -132,8 +186,8 @@ def even(z: Tensor) -> Tensor:
         search.step(dual)
         w = (z @ a).detach().double().softmax(0)
         if 1 / float(w.square().sum()) >= EFFECTIVE * len(w):
-            return w
-        ridge *= FIRMER
+            return a.detach().double()
+    return torch.zeros_like(z[0], dtype=torch.float64)
 
 
 def _some(n: int, most: int) -> Tensor:
