@@ -31,19 +31,13 @@ from unsee.memory import Memory
 from unsee.randomness import stream
 from unsee.replay import Replay
 
-CANDIDATES, FEWEST, BATCH = 8000, 200, 500  # stand-ins by which the weights are found
-ROOM = (
-    2**26
-)  # bytes that they may take, and several times as much for a while: of large images there are fewer
+CANDIDATES, FEWEST, BATCH = 10_000, 200, 500  # stand-ins by which the weights are found
+ROOM = 2**26  # bytes that they may take: of large images there are fewer
 MEANS, CLASSES = 5000, 50  # that are to be the same, at the most
 SELDOM = 1e-3  # of the share of the class most in question: below, a class is in question nowhere on D_r
 ROUNDING = 1e-4  # of a class's means: what varies by less has no mean to be matched
-RIDGE, FIRMER, FIRMEST = (
-    1.0,
-    4.0,
-    20,
-)  # how far the means may stay apart: they are known of some thousand samples only
-EFFECTIVE = 0.05  # of the candidates, at the least, must count: else the means are matched less firmly
+RIDGES = tuple(4.0**i for i in range(-3, 6))  # by which the means may stay apart
+HELD = 0.2  # of the candidates
 
 
 class Head(NamedTuple):
@@ -120,7 +114,8 @@ def matched(replay: Replay, old: nn.Module, memory: Memory, but: Sequence[int] =
     if means is None or not (head.h.isfinite().all() and head.y.isfinite().all()):
         return replay
     scale = means.deviations(head)
-    a = even((means.apart(head) / scale).float()) / scale
+    z = (means.apart(head) / scale).float()
+    a = even(*z.split([n - round(HELD * n), round(HELD * n)])) / scale
     return replace(replay, odds=lambda x: means.sums(read(old, name, x), a).nan_to_num(nan=-math.inf))
 
 
@@ -162,32 +157,35 @@ def read(model: nn.Module, name: str, x: Tensor) -> Head:
     return Head(torch.cat(h), torch.cat(y))
 
 
-def even(z: Tensor) -> Tensor:
+def even(z: Tensor, held: Tensor) -> Tensor:
     """Return a, of which the weights w come under which the means of z are near 0, as even as can be.
 
-    w_s = exp(z_s a) / sum,    a = argmin log sum over s of exp(z_s a) + RIDGE / 2 |a|^2
+    w_s = exp(z_s a) / sum,    a = argmin log sum over s of exp(z_s a) + ridge / 2 |a|^2
 
-    which is the dual of the greatest entropy. A firmer ridge follows where too few samples would count.
+    which is the dual of the greatest entropy. Some thousand numbers fit any sample: the ridge is the one with
+    which samples that were `held` back, weighted so, come nearest; a = 0 where they come nearer by none.
 
     >>> z = torch.tensor([[-10.0], [10.0], [10.0], [10.0]])
-    >>> [round(float(w), 2) for w in (z.double() @ even(z)).softmax(0)]
+    >>> [round(float(w), 2) for w in (z.double() @ even(z, z)).softmax(0)]
     [0.5, 0.17, 0.17, 0.17]
     """
-    for ridge in (RIDGE * FIRMER**i for i in range(FIRMEST)):
-        a = torch.zeros_like(z[0], requires_grad=True)
-        search = torch.optim.LBFGS([a], max_iter=100, line_search_fn="strong_wolfe")
+    found = [torch.zeros_like(z[0]), *(_dual(z, ridge) for ridge in RIDGES)]
+    return min(found, key=lambda a: float(((held @ a).softmax(0) @ held).square().sum())).double()
 
-        def dual(a: Tensor = a, search: torch.optim.LBFGS = search, ridge: float = ridge) -> Tensor:
-            search.zero_grad()
-            loss = torch.logsumexp(z @ a, 0) + ridge / 2 * a.square().sum()
-            loss.backward()
-            return loss
 
-        search.step(dual)
-        w = (z @ a).detach().double().softmax(0)
-        if 1 / float(w.square().sum()) >= EFFECTIVE * len(w):
-            return a.detach().double()
-    return torch.zeros_like(z[0], dtype=torch.float64)
+def _dual(z: Tensor, ridge: float) -> Tensor:
+    """Return a under one ridge."""
+    a = torch.zeros_like(z[0], requires_grad=True)
+    search = torch.optim.LBFGS([a], max_iter=100, line_search_fn="strong_wolfe")
+
+    def dual() -> Tensor:
+        search.zero_grad()
+        loss = torch.logsumexp(z @ a, 0) + ridge / 2 * a.square().sum()
+        loss.backward()
+        return loss
+
+    search.step(dual)
+    return a.detach()
 
 
 def _some(n: int, most: int) -> Tensor:
