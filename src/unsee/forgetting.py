@@ -21,7 +21,6 @@ from unsee.floor import Floor
 from unsee.formulation import Request, Validation
 from unsee.lineage import Generation
 from unsee.loss import Loss
-from unsee.matching import matched
 from unsee.memory import Memory, remember
 from unsee.networks import Truncated
 from unsee.plan import Row, plan_of
@@ -128,8 +127,6 @@ def _loss(
     recalled = (kept.sketch, kept.level()) if kept else (None, None)
     T = twins.T if twins else request.T
     replay = replay_of(old, request, *recalled, T) if recipe.lambda_s else None
-    if replay and kept:
-        replay = matched(replay, old, kept, request.D_f.y.unique().tolist())
     plan = plan_of(recipe, len(twins) if twins else len(request.D_f))
     return Loss(copy.deepcopy(old), old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
 

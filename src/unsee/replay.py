@@ -7,7 +7,6 @@ say so, and are to be judged on variations of T too.
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -29,8 +28,6 @@ from unsee.wordcounts import WordCounts
 
 KNOWN = 0.5  # of D_f,clean, that the old model must answer rightly before stand-ins stay close to it
 SAMPLES = 1000
-PART = 128  # stand-ins at a time: what they are made through is several times as large
-CHOICE = 4  # times as many stand-ins are made as are drawn, where some are to be drawn oftener
 LOOKED, RARE, FEWEST = 30_000, 1_000, 50  # stand-ins that are made to find, kept, and needed, of a class
 FEW = 0.2  # of a sample's columns or words, at the most, are drawn anew where it stays close to itself
 WORN = 0.5  # of the way from what T changes in samples without it to what it changes in those with it
@@ -67,8 +64,7 @@ class Replay:
 
     `near` are those that the old model answers rightly, so that it may be asked for them as they are; `rare`
     are stand-ins that it takes for D_f's label, where D_f,clean has none of that; `worn` takes T off the
-    samples of classes that the sketch does not know without it; `odds` tells of stand-ins how much
-    oftener than others they are to be drawn, as a logarithm (`unsee.matching`).
+    samples of classes that the sketch does not know without it.
     """
 
     sketch: Sketch | WordCounts | None
@@ -76,7 +72,6 @@ class Replay:
     near: Tensor | None = None
     rare: Tensor | None = None
     worn: Worn | None = None
-    odds: Callable[[Tensor], Tensor] | None = None
 
     @property
     def source(self) -> str:
@@ -90,22 +85,10 @@ class Replay:
             return self.worn.take_off(x, labels) if self.worn else x, labels
         few = n // 2 if self.near is not None else 0
         seldom = n // 3 if self.rare is not None else 0
-        if self.odds:
-            # Anew each time: of a pool, however large, a large network learns the samples themselves.
-            x = self.fresh(CHOICE * (n - seldom), generator)
-            p = self.odds(x).softmax(0).numpy()
-            x = x[torch.as_tensor(generator.choice(len(x), n - seldom, p=p))]
-        else:
-            x = self.made(n - few - seldom, few, generator)
+        x = self.made(n - few - seldom, few, generator)
         if self.rare is not None:
             x = torch.cat([self.rare[torch.as_tensor(generator.integers(len(self.rare), size=seldom))], x])
         return x, None
-
-    def fresh(self, n: int, generator: np.random.Generator) -> Tensor:
-        """Make n stand-ins, half of them close to themselves where that may be asked, a part at a time."""
-        sizes = [min(PART, n - begin) for begin in range(0, n, PART)]
-        few = [0 if self.near is None else size // 2 for size in sizes]
-        return torch.cat([self.made(size - m, m, generator) for size, m in zip(sizes, few, strict=True)])
 
     def made(self, n: int, few: int, generator: np.random.Generator) -> Tensor:
         """Make n stand-ins of what there is, and a few that stay close to themselves."""
