@@ -66,7 +66,7 @@ def test_one_process_killed_again_and_again_finishes_the_same_trials(tmp_path):
         study = Study.open(folder, {"question": 1}, seed=3)
         while len(study.finished()) < 15:
             with study.trial(15, SPACE, FIRST) as trial:
-                time.sleep(0.02)
+                time.sleep(0.05)
                 study.tell(trial, value(trial))
         return study
 
@@ -79,10 +79,14 @@ def test_one_process_killed_again_and_again_finishes_the_same_trials(tmp_path):
                 run(tmp_path / "killed")
             finally:
                 os._exit(0)
-        time.sleep(moments.uniform(0.2, 0.5))
+        time.sleep(moments.uniform(0.0, 0.2))
+        while not list((tmp_path / "killed").glob("trial-*.lock")):
+            time.sleep(0.001)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    assert plain(run(tmp_path / "killed")) == expected
+    study = run(tmp_path / "killed")
+    assert plain(study) == expected
+    assert study.study.get_trials(states=(TrialState.FAIL,))  # some died at work
 
 
 def test_eight_processes_of_25_trials_with_kills_lose_and_double_nothing(tmp_path):
@@ -116,14 +120,44 @@ def test_another_question_is_refused_by_its_field(tmp_path):
         Study.open(tmp_path, {"model": "a", "recipe": {"epochs": 4}}, 0)
 
 
-def test_a_broken_file_gives_way_to_its_copy(tmp_path):
-    work(tmp_path, 25)
+@pytest.mark.parametrize("left", [None, 0, 1, 100, 4096, 5000, -100])
+def test_a_broken_file_gives_way_to_its_copy(tmp_path, left):
+    """Cut to so many bytes, by a power loss; None: gone."""
+    work(tmp_path, 6)
     path = tmp_path / "study.db"
-    path.write_bytes(path.read_bytes()[:5000])
+    if left is None:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:left])
     with pytest.warns(UnseeWarning, match="going on from its last copy"):
         study = Study.open(tmp_path, {"question": 1}, seed=3)
-    assert len(study.finished()) == 25
-    assert len(work(tmp_path, 30).finished()) == 30
+    assert len(study.finished()) == 6
+    assert len(work(tmp_path, 8).finished()) == 8
+
+
+@pytest.mark.parametrize("dies_in", ["link", "write_bytes"])
+def test_a_mending_that_dies_is_done_again(tmp_path, monkeypatch, dies_in):
+    work(tmp_path, 6)
+    (tmp_path / "study.db").write_bytes(b"torn")
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr({"link": "os.link", "write_bytes": "unsee.study.store.write_bytes"}[dies_in], die)
+        with pytest.raises(KeyboardInterrupt):
+            Study.open(tmp_path, {"question": 1}, seed=3)
+    with pytest.warns(UnseeWarning, match="going on from its last copy"):
+        assert len(Study.open(tmp_path, {"question": 1}, seed=3).finished()) == 6
+    assert (tmp_path / "study.broken").read_bytes() == b"torn"
+
+
+def test_a_study_whose_copy_is_broken_too_says_so(tmp_path):
+    work(tmp_path, 3)
+    for name in ("study.db", "study.backup.db"):
+        (tmp_path / name).write_bytes(b"torn")
+    with pytest.raises(StoreError, match="does not read either"):
+        Study.open(tmp_path, {"question": 1}, seed=3)
 
 
 def test_a_file_that_another_holds_is_not_taken_for_broken(tmp_path, monkeypatch):

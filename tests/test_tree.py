@@ -45,7 +45,7 @@ LAYERS = [
     *("report.charts", "report.page"),
     *("origin", "runs", "demo"),
     *("paper.cells", "paper.rows", "paper.growing", "paper.scale", "paper.running"),
-    *("paper.claims", "paper.drawing", "paper.page", "paper.experiments"),
+    *("paper.claims", "paper.choices", "paper.drawing", "paper.page", "paper.experiments"),
     *(
         "cases.notation",
         "cases.case",

@@ -33,10 +33,11 @@ def test_the_default_recipe_is_searched_with_T_and_judged_by_what_it_returns(
         for result, held in zip(results, request.D_f.folds(2, 0), strict=True)
     ]
     assert found.score == pytest.approx(np.mean(scores))
+    assert found.samples == sum(result.setting["samples passed"] for result in results)  # replayed ones too
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"trials": 0}, {"folds": 1}, {"epochs": 0}, {"minutes": 0.0}, {"minutes": -1.0}]
+    "wrong", [{"trials": 0}, {"folds": 1}, {"epochs": 0}, {"minutes": 0.0}, {"minutes": -1.0}, {"grace": -1}]
 )
 def test_a_budget_that_cannot_be(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):

@@ -1,20 +1,28 @@
 import os
 import signal
+import threading
 import time
 from dataclasses import fields, replace
 
 import numpy as np
+import optuna
 import pytest
 import torch
 
 from unsee.errors import InputError, Interrupted
-from unsee.formulation import FourSets, Request, Validation
+from unsee.formulation import FourDatasets, Request, Validation
 from unsee.recipe import Recipe
+from unsee.sources import TrainTest
+from unsee.transforms import tile
 from unsee.trials import Budget
 from unsee.tuning import SPACE, Found, tune
 
 BASE = Recipe("base", batch_size=4, lr=1e-3, lambda_kl=1e3, lambda_f=1.0)
 SMALL = Budget(trials=5, folds=2, epochs=3)
+
+
+def study_of(folder):
+    return {"study_name": "unsee", "storage": f"sqlite:///{folder / 'study.db'}"}
 
 
 def search(four, model, memory, folder, budget=SMALL, **more) -> Found:
@@ -39,22 +47,16 @@ def test_it_starts_warm_keeps_the_best_and_counts_what_it_passed(four, model, me
     assert found.recipe.epochs == 3
 
 
-def test_test_data_never_decides(four, model, memory, tmp_path):
-    """Randomise the test labels: the search ends in the same recipe; what it receives holds none."""
+def test_test_data_never_decides(data, model, memory, tmp_path):
+    """Randomise the test labels before anything is cut: the search ends in the same recipe."""
     chance = np.random.default_rng(0)
-    noisy = replace(
-        four,
-        test=FourSets(
-            **{
-                k: d.with_(y=torch.as_tensor(chance.integers(10, size=len(d))))
-                for k, d in four.test.present().items()
-            }
-        ),
+    y = torch.as_tensor(chance.integers(10, size=len(data.test)))
+    noisy = TrainTest(data.train, data.test.with_(y=y))
+    assert (y != data.test.y).any()
+    one, two = (
+        search(FourDatasets.of_class(source, 0, tile()), model, memory, tmp_path / str(i))
+        for i, source in enumerate((data, noisy))
     )
-    assert all(
-        (a.y != b.y).any() for a, b in zip(*(f.test.present().values() for f in (four, noisy)), strict=True)
-    )
-    one, two = (search(f, model, memory, tmp_path / str(i)) for i, f in enumerate((four, noisy)))
     assert one.recipe == two.recipe
     assert without_seconds(one) == without_seconds(two)
     names = {field.name for kind in (Request, Validation) for field in fields(kind)}
@@ -63,25 +65,46 @@ def test_test_data_never_decides(four, model, memory, tmp_path):
 
 def test_giving_up_early_saves_samples(four, model, memory, tmp_path):
     patient = search(four, model, memory, tmp_path / "a", replace(SMALL, prune=None))
-    hasty = search(four, model, memory, tmp_path / "b", replace(SMALL, prune=0.0))
+    hasty = search(four, model, memory, tmp_path / "b", replace(SMALL, prune=0.0, grace=0))
+    graceful = search(four, model, memory, tmp_path / "c", replace(SMALL, prune=0.0, grace=3))
     assert {t["state"] for t in patient.trials} == {"complete"}
     assert hasty.samples < patient.samples
-    assert "pruned" in {t["state"] for t in hasty.trials}
+    assert min(t["samples"] for t in hasty.trials if t["state"] == "pruned") < 3 * 60
+    assert min(t["samples"] for t in graceful.trials) >= 3 * 60  # the first fold, whole
 
 
 def test_a_killed_search_finishes_the_same_trials(four, model, memory, tmp_path):
     whole = search(four, model, memory, tmp_path / "whole")
-    for moment in (0.4, 0.9):
+    for number in (0, 1, 3):  # the trial at which it dies; the second is the first, drawn anew
         child = os.fork()
         if child == 0:
             try:
                 search(four, model, memory, tmp_path / "killed")
             finally:
                 os._exit(0)
-        time.sleep(moment)
+        while not (tmp_path / "killed" / f"trial-{number}.lock").exists():
+            time.sleep(0.001)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     assert without_seconds(search(four, model, memory, tmp_path / "killed")) == without_seconds(whole)
+    states = [trial.state.name for trial in optuna.load_study(**study_of(tmp_path / "killed")).trials]
+    assert states.count("FAIL") == 3
+
+
+def test_who_finds_all_trials_taken_waits_and_takes_over_what_the_dead_leave(four, model, memory, tmp_path):
+    one = replace(SMALL, trials=1)
+    child = os.fork()
+    if child == 0:
+        try:
+            search(four, model, memory, tmp_path, one, on_trial=None, stop=lambda: bool(time.sleep(0.2)))
+        finally:
+            os._exit(0)
+    while not (tmp_path / "trial-0.lock").exists():
+        time.sleep(0.001)
+    killer = threading.Timer(1.0, os.kill, (child, signal.SIGKILL))
+    killer.start()
+    assert len(search(four, model, memory, tmp_path, one).trials) == 1
+    os.waitpid(child, 0)
 
 
 def test_a_budget_in_minutes_and_a_stop(four, model, memory, tmp_path):

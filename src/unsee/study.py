@@ -20,6 +20,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from unsee import store
 from unsee.checkpoint import refuse_another_run
 from unsee.errors import StoreError, UnseeWarning
 from unsee.holding import grabbed, locked
@@ -27,6 +28,7 @@ from unsee.randomness import stream
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 DRAW = "draw"
+COPY, BEGUN = "study.backup.db", "SELECT study_id FROM studies"
 PATIENCE = 60  # seconds, for another process to let go of the file
 
 
@@ -123,33 +125,44 @@ class Study:
 
 
 def _back_up(folder: Path) -> None:
-    copy = folder / "study.backup.db"
-    fresh = copy.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    with contextlib.closing(sqlite3.connect(folder / "study.db")) as database:
-        database.execute("VACUUM INTO ?", (str(fresh),))
-    os.replace(fresh, copy)
+    with (
+        contextlib.closing(sqlite3.connect(folder / "study.db", timeout=PATIENCE)) as database,
+        contextlib.closing(sqlite3.connect(":memory:")) as copy,
+    ):
+        database.backup(copy)  # as of one moment, whatever others write meanwhile
+        store.write_bytes(folder / COPY, copy.serialize())
 
 
 def _mend(folder: Path) -> None:
-    """Put the copy in the place of a study that does not read any more."""
-    path, copy = folder / "study.db", folder / "study.backup.db"
-    if not path.exists() or _whole(path):
+    """Put the copy in the place of a study that is gone, empty or does not read any more."""
+    path, copy = folder / "study.db", folder / COPY
+    if not copy.exists():
+        if path.exists() and not _whole(path):
+            found = "a broken one, and no copy"
+            raise StoreError(f"a whole study at {path}", found, "remove it to begin anew")
         return
-    if not (copy.exists() and _whole(copy)):
-        raise StoreError(f"a whole study at {path}", "a broken one, and no copy", "remove it to begin anew")
-    os.replace(path, path.with_suffix(".broken"))
+    if path.exists() and _whole(path, begun=True):
+        return
+    if not _whole(copy, begun=True):
+        found = "none, and a copy that does not read either"
+        raise StoreError(f"a whole study at {path}", found, "remove both to begin anew")
+    if path.exists():
+        broken = path.with_suffix(".broken")
+        broken.unlink(missing_ok=True)
+        os.link(path, broken)
     for journal in ("study.db-wal", "study.db-shm", "study.db-journal"):
         (folder / journal).unlink(missing_ok=True)
-    with contextlib.closing(sqlite3.connect(copy)) as database:
-        database.execute("VACUUM INTO ?", (str(path),))
+    store.write_bytes(path, copy.read_bytes())  # whoever dies before this finds the copy still to be taken
     warnings.warn(f"{path} was broken: going on from its last copy.", UnseeWarning, stacklevel=3)
 
 
-def _whole(path: Path) -> bool:
+def _whole(path: Path, *, begun: bool = False) -> bool:
+    """Whether a file reads; `begun`, it holds a study too: to SQLite an empty file is a whole one."""
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=PATIENCE)) as database:
-            return database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master")]
+            there = not begun or ("studies" in tables and bool(database.execute(BEGUN).fetchone()))
+            return there and database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             held = f"held by another process for {PATIENCE} s"

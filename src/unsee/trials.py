@@ -18,6 +18,7 @@ from unsee.errors import Diverged, InputError
 from unsee.forgetting import forget
 from unsee.formulation import Request, Validation
 from unsee.memory import Memory, remember
+from unsee.plan import plan_of
 from unsee.recipe import Recipe
 from unsee.study import Study
 
@@ -29,7 +30,8 @@ class Budget:
     """How much to search: the paper's 200 loops over five folds of ten epochs, or less.
 
     `prune` is how far a trial may lie behind the best one at the same epoch of the same fold before
-    it is given up; None never gives up.
+    it is given up; None never gives up. Nor is one in its first epochs, the `grace`: small learning rates
+    begin slowly, and may end well.
     """
 
     trials: int = 200
@@ -37,9 +39,10 @@ class Budget:
     folds: int = 5
     epochs: int = 10
     prune: float | None = 0.05
+    grace: int = 3
 
     def __post_init__(self) -> None:
-        for name, least in (("trials", 1), ("folds", 2), ("epochs", 1)):
+        for name, least in (("trials", 1), ("folds", 2), ("epochs", 1), ("grace", 0)):
             if (found := getattr(self, name)) < least:
                 raise InputError(f"{name} of at least {least}", f"{found}", "give more")
         if self.minutes is not None and not self.minutes > 0:
@@ -86,6 +89,7 @@ class Trials:
             "space": {name: [d.low, d.high] for name, d in self.ranges.items()},
             "folds": self.budget.folds,
             "prune": self.budget.prune,
+            "grace": self.budget.grace,
             "seed": self.seed,
         }
 
@@ -129,8 +133,10 @@ class Trials:
         part = _cut(self.request, kept)
         judge = _judge(_cut(self.request, held), self.validation)
         leader = best(study)
-        passed = len(part.D_f) * (2 if part.D_f_clean is not None else 1)
-        epoch, score = 0, 0.0
+        before_it, epoch, score = trial.user_attrs["samples"], 0, 0.0
+        # Of D_f and D_f,clean, and, where some are replayed, of these with T and without.
+        sets = (1 if part.D_f_clean is None else 2) + (2 if recipe.lambda_s else 0)
+        each = sets * plan_of(recipe, len(part.D_f)).n
 
         def watch(model: nn.Module) -> Mapping[str, float]:
             nonlocal epoch, score
@@ -139,14 +145,15 @@ class Trials:
                 step = fold * self.budget.epochs + epoch
                 value = float(np.mean([*before, score]))
                 trial.report(value, step)
-                trial.set_user_attr("samples", trial.user_attrs["samples"] + passed)
-                if _behind(value, leader, step, self.budget.prune):
+                trial.set_user_attr("samples", before_it + epoch * each)
+                if step > self.budget.grace and _behind(value, leader, step, self.budget.prune):
                     raise optuna.TrialPruned
             epoch += 1
             return {"score": score}
 
         words: dict[str, Any] = {"seed": self.seed, "evaluator": watch, "stop": stop}
         result = forget(self.model, part, self.memory, recipe, **words)
+        trial.set_user_attr("samples", before_it + result.setting["samples passed"])
         return judge(result.model)  # what was watched last may have been undone, where it fell below a floor
 
 

@@ -26,6 +26,7 @@ from unsee.trials import DIVERGED, Budget, Trials, best
 
 # Departs from the paper, which does not state its ranges: these hold all of Table S1 with room on both sides.
 SPACE = {"lr": (1e-6, 1e-3), "lambda_kl": (1e3, 1e6), "lambda_f": (0.03, 10.0)}
+PATIENCE = 0.5  # seconds between two looks at whether the others have finished
 ROOM = 10.0  # on both sides of a start that lies outside
 
 
@@ -89,14 +90,17 @@ def tune(
     while not enough():
         try:
             with study.trial(budget.trials, ranges, start) as trial:
-                if trial is None:
-                    break
-                trials.run(study, trial, enough)
+                if trial is not None:
+                    trials.run(study, trial, enough)
         except Interrupted as error:
             stopped = error
             break
-        if on_trial:
+        if trial is not None and on_trial:
             on_trial(_found(study, base))
+        if len(study.finished()) >= budget.trials:
+            break
+        if trial is None:
+            time.sleep(PATIENCE)  # the others may die, and leave theirs to be drawn anew
     found = _found(study, base)
     if not found.trials:
         raise stopped or InputError("at least one finished trial", "none", "give the search more time")
@@ -152,7 +156,7 @@ def _row(number: int, trial: FrozenTrial) -> dict[str, Any]:
     last = trial.value if trial.state is TrialState.COMPLETE else values[max(values)] if values else 0.0
     known = trial.user_attrs
     return {
-        "trial": number,
+        "trial": number + 1,
         "state": "diverged" if known.get(DIVERGED) else trial.state.name.lower(),
         **trial.params,
         "score": last,

@@ -34,10 +34,14 @@ def test_the_quick_run_leaves_every_table_and_figure(tmp_path, small, capsys, mo
     ]
     assert main(words) == 0
     out, err = capsys.readouterr()
-    assert "left in fashion-mnist-tile" in out
+    assert "seed 0. Runs that remain: 1 in fashion-mnist-tile, about 0 minutes" in out
     assert err.count("skipped cifar-10") == 4
     for shown in ("Table 2: Pattern A", "0.144 ± 0.205", "Figure 4: tile", "CE + Fisher + RLD", "4.11e+04"):
         assert shown in out
+    assert re.search(
+        r"CE alone forgets D_r \(fashion-mnist, tile, B\): (holds|does not hold)\. D_r: before", out
+    )
+    assert "to trained on D_r" in out
     assert re.search(r"Of the paper's claims \d+ hold here, \d+ do not, \d+ are not run yet", out)
     for name in ("figure-2", "figure-3", "figure-4", "figure-s1"):
         for ending in ("png", "svg"):
@@ -61,7 +65,7 @@ def test_the_quick_run_leaves_every_table_and_figure(tmp_path, small, capsys, mo
     assert len(json.loads((tmp_path / "paper" / "figure-3.json").read_text())) == 5
     capsys.readouterr()
     assert main(words) == 0
-    assert "left in" not in capsys.readouterr().out  # a second run repeats nothing
+    assert "seed 0" not in capsys.readouterr().out  # a second run repeats nothing
 
 
 def test_an_unknown_name_is_refused(tmp_path):

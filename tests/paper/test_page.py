@@ -19,12 +19,15 @@ def test_ours_stands_beside_the_papers(tmp_path):
             {"scores": {**scores, "softmax_D_f": [1]}, "trajectory": []},
         )
     old = {name: {"accuracy": 0.5, "class_mean": 0.88} for name in ("D_r", "D_f")}
-    store.write_json(rows.folder / "fashion-mnist-plain-pretrained.json", {"scores": old})
+    store.write_json(
+        rows.folder / "fashion-mnist-plain-pretrained.json", {"scores": {**old, "softmax_D_f": [1]}}
+    )
     found = table_2_rows("fashion-mnist", rows)
     assert [row["method"] for row in found] == ["pretrained", "RLD"]
     page = text(rows, Scale(), ["cifar-10-tile: not fetched"])
     assert (
-        "| fashion-mnist | RLD | 0.820 ± 0.028 | 0.012 ± 0.001 | 0.820 ± 0.028 | 0.819 ± 0.002 | 2 |" in page
+        "| fashion-mnist | RLD (1-9) | 0.820 ± 0.028 | 0.012 ± 0.001 | 0.820 ± 0.028 | 0.819 ± 0.002 | 2 |"
+        in page
     )
     assert "| fashion-mnist | pretrained | 0.880 | 0.871 | 0.880 | 0.875 | 1 |" in page
     assert "Skipped: cifar-10-tile: not fetched" in page
@@ -34,6 +37,30 @@ def test_ours_stands_beside_the_papers(tmp_path):
     assert "RLD on fashion-mnist varies more on D_r, by 0.028 where the paper has 0.002." in page
     assert "| fashion-mnist | tile | C | 5.18e-05 | 2.99e+05 | 0.114 |" in page
     assert "| batch size | unstated | 128 for pretraining, 128 for forgetting |" in page
+
+
+def test_a_mean_differs_by_points_and_by_standard_errors(tmp_path):
+    """The paper has 0.301 ± 0.069 of ten runs for RND on CIFAR-10: its error is 0.022."""
+    rows, cell = Rows(tmp_path / "rows"), Cell(Unit("cifar-10", None), "A", "RND")
+    for shift, differs in ((0.03, False), (0.08, True)):
+        for seed, value in enumerate((0.30 + shift, 0.302 + shift)):
+            scores = {name: {"accuracy": 0.5, "class_mean": value} for name in ("D_r", "D_f")}
+            rows.add(cell, {"network": "net"}, seed, {"scores": scores, "trajectory": []})
+        assert ("leaves more of D_r" in text(rows, Scale(), [])) is differs
+
+
+def test_figure_3_in_numbers(tmp_path):
+    rows, unit = Rows(tmp_path / "rows"), Unit("fashion-mnist", None)
+    for seed, p in enumerate((0.1, 0.3)):
+        scores = {"D_f": {"accuracy": 0.1, "class_mean": 0.1, "n": 1000}, "softmax_D_f": [p, 1 - p]}
+        scores["D_r"] = scores["D_f"]
+        rows.add(Cell(unit, "A", "RLD"), {"network": "net"}, seed, {"scores": scores, "trajectory": []})
+    scratch = {"scores": {"softmax_D_f": [0.05, 0.95]}}
+    store.write_json(rows.folder / "fashion-mnist-plain-scratch.json", scratch)
+    (tmp_path / "figure-3.png").write_bytes(b"")
+    page = text(rows, Scale(), [])
+    assert "| RLD | 0.200 | 0.800 | 0.150 | 2 |" in page
+    assert "| trained on D_r | 0.050 | 0.950 | 0.000 | 1 |" in page
 
 
 def test_nothing_is_said_of_what_was_not_run(tmp_path):

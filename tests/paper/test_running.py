@@ -10,7 +10,7 @@ from unsee.paper import cells
 from unsee.paper.cells import METHODS, Cell, Unit
 from unsee.paper.growing import grown, halved
 from unsee.paper.rows import Rows
-from unsee.paper.running import run_all, trained, write_scratch
+from unsee.paper.running import remaining, run_all, trained, write_scratch
 from unsee.paper.scale import QUICK
 
 TILE, PLAIN = Unit("fashion-mnist", "tile"), Unit("fashion-mnist", None)
@@ -30,13 +30,23 @@ def test_what_is_finished_is_never_run_again(tmp_path):
     assert len(said) == 3
     before = {cell: rows.read(cell) for cell in cells}
     run_all([*cells, Cell(TILE, "B", "CE + RLD")], rows, TINY, tmp_path / "work", said.append)
-    assert said[3:4] == ["Runs that remain: 1 in fashion-mnist-tile"]
-    assert "fashion-mnist-tile-B-ce-rld, seed 0: 1 left" in said[4]
+    remain = "Runs that remain: 1 in fashion-mnist-tile, about 0 minutes"
+    assert said[3:] == [remain, f"fashion-mnist-tile-B-ce-rld, seed 0. {remain}"]
     assert len(said) == 5
     assert before == {cell: rows.read(cell) for cell in cells}
     run = before[cells[0]][0]
     assert [row["epoch"] for row in run["trajectory"]] == [0, 1]
     assert run["scores"]["D_r"]["n"] == 180  # the last epoch is judged on the whole test set
+
+
+def test_how_long_it_will_take_is_told_by_runs_on_the_same_data(tmp_path):
+    rows, line = Rows(tmp_path), Cell(Unit("fashion-mnist", "line"), "B", "CE")
+    cells = {TILE: [Cell(TILE, pattern, "CE") for pattern in "BC"], line.unit: [line]}
+    told = lambda: remaining(cells, rows, TINY)  # noqa: E731
+    assert told() == "Runs that remain: 2 in fashion-mnist-tile; 1 in fashion-mnist-line"
+    rows.add(cells[TILE][0], {"network": "net"}, 0, {"seconds": 1200})
+    tile, other = (f"1 in fashion-mnist-{T}, about 20 minutes" for T in ("tile", "line"))
+    assert told() == f"Runs that remain: {tile}; {other}"
 
 
 def test_more_seeds_are_added_and_truncation_has_one(tmp_path):

@@ -1,3 +1,7 @@
+import math
+
+import pytest
+
 from unsee.formulation import TABLE_1
 from unsee.report import figures
 from unsee.transforms import color, line, tile
@@ -30,22 +34,26 @@ def test_the_gallery_shows_one_image_under_each_T(four):
 
 
 def test_the_search_shows_progress_importance_and_slices():
+    lr = [1e-5, 3e-6, 1e-4, 3e-5, 1e-3, 1e-5, 3e-4, 1e-6, 3e-5, 1e-4, 2e-5, 3e-3]
     trials = [
         {
-            "trial": i,
+            "trial": i + 1,
             "state": "pruned" if i == 2 else "complete",
-            "lr": 10.0**-i,
+            "lr": value,
             "lambda_f": 1.0 + i % 2,
-            "score": i / 5,
+            "score": 1 - abs(math.log10(value) + 5) / 5,  # highest inside the range
         }
-        for i in range(5)
+        for i, value in enumerate(lr)
     ]
     figure = figures.search(trials, ("lr", "lambda_f"))
     assert len(figure.axes) == 4
-    assert figure.axes[0].lines[0].get_ydata().tolist() == [0, 0.2, 0.2, 0.6, 0.8]
+    assert figure.axes[0].lines[0].get_ydata().tolist() == [1.0] * 12
     widths = [bar.get_width() for bar in figure.axes[1].patches]
-    assert widths[0] > 0.99
-    assert widths[1] < 0.99
+    assert widths[0] > 0.8
+    assert sum(widths) == pytest.approx(1)
+    few = figures.search(trials[:9], ("lr", "lambda_f"))
+    assert [bar.get_width() for bar in few.axes[1].patches] == [0, 0]
+    assert few.axes[1].get_xlabel() == "importance: not before 10 trials"
 
 
 def test_the_same_figure_is_the_same_file(tmp_path, four):

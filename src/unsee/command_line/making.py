@@ -107,7 +107,8 @@ def tune(a: argparse.Namespace) -> int:
     if validation is None:
         do = "write `remember` into the case" if is_case(a.model) else "give --D-r, or --data with --class"
         raise InputError("D_r for validation", "none", do)
-    budget = tuning.Budget(a.trials, a.minutes, a.folds, a.epochs, a.prune if a.prune >= 0 else None)
+    prune = a.prune if a.prune >= 0 else None
+    budget = tuning.Budget(a.trials, a.minutes, a.folds, a.epochs, prune, a.grace)
     asked = {name: getattr(a, f"{name}_range") for name in tuning.SPACE}
     space = tuning.SPACE | {name: (ends[0], ends[1]) for name, ends in asked.items() if ends}
     console = Console(quiet=a.json, highlight=False)
@@ -142,6 +143,8 @@ def tune(a: argparse.Namespace) -> int:
         f"Best: {found.score:.3f} ± {found.deviation:.3f} over the folds; {found.samples:,} samples passed."
     )
     tell(a, words, None, Path(a.out) / "recipe.json", Path(a.out) / "search.png")
+    if stop():
+        raise KeyboardInterrupt  # what is written is the best so far, and a script can tell
     return 0
 
 
@@ -184,6 +187,10 @@ def reproduce(a: argparse.Namespace) -> int:
     for section in words["sections"].values():
         console.print(Markdown(section))
     judged = [claim["holds"] for claim in words["claims"]]
+    for claim in (claim for claim in words["claims"] if claim["holds"] is not None):
+        here = "holds" if claim["holds"] else "does not hold"
+        line = f"{claim['claim']} ({claim['case']}): {here}. {claim['by']}"
+        console.print(line, markup=False, soft_wrap=True)
     console.print(
         f"\nOf the paper's claims {judged.count(True)} hold here, {judged.count(False)} do not, "
         f"{judged.count(None)} are not run yet.",

@@ -199,6 +199,8 @@ def _tune(verbs: Any) -> None:
     verb.add_argument("--batch-size", type=int, metavar="N", help="samples of D_f a step (the recipe's)")
     text = "give a trial up when so far behind the best (%(default)s); a negative number: never"
     verb.add_argument("--prune", type=float, default=0.05, metavar="X", help=text)
+    text = "but not in its first epochs (%(default)s)"
+    verb.add_argument("--grace", type=int, default=3, metavar="N", help=text)
     for name, ends in (("lr", "1e-6 1e-3"), ("lambda-kl", "1e3 1e6"), ("lambda-f", "0.03 10")):
         text = f"where {name} is sought ({ends}, and the recipe's)"
         verb.add_argument(f"--{name}-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help=text)

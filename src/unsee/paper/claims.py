@@ -1,6 +1,6 @@
 """The paper's claims, one by one, each judged by our rows under a stated criterion."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -14,6 +14,9 @@ from unsee.paper.rows import Rows, summary
 OURS = "CE + Fisher + RLD"  # what the paper proposes
 CLOSE, FAR = 0.1, 0.2  # total variation of two softmax distributions
 FALL, RISE, SLIGHT, AROUND = 0.1, 0.1, 0.2, 0.15  # of accuracies
+PREVENTED = 0.5  # of a fall
+
+FIGURE_3 = Unit("fashion-mnist", None)
 
 Judge = Callable[[Rows], tuple[bool, str]]
 
@@ -79,31 +82,45 @@ def _truncation_wins(data: str) -> Judge:
 
 def _rld_varies_less(data: str) -> Judge:
     def judge(rows: Rows) -> tuple[bool, str]:
-        found = {}
-        for method in ("RND", "RLD"):
+        found: dict[str, dict[str, float]] = {"D_r": {}, "D_f": {}}
+        for name, method in product(found, ("RND", "RLD")):
             cell = Cell(Unit(data, None), "A", method)
-            deviation = _final(rows, cell, "D_r")[1]
+            deviation = _final(rows, cell, name)[1]
             if deviation is None:
                 raise _NotRun(f"{cell.name}, a second seed")
-            found[method] = deviation
-        return found["RLD"] < found["RND"], _said("deviation of D_r", found)
+            found[name][method] = deviation
+        said = "; ".join(_said(f"deviation of {name}", values) for name, values in found.items())
+        return all(values["RLD"] < values["RND"] for values in found.values()), said
 
     return judge
 
 
+def softmax_on_D_f(rows: Rows) -> dict[str, tuple[list[float], int]]:
+    """Return Figure 3's mean softmax on D_f, by what answered, and of how many runs it is the mean."""
+    answers = {}
+    for label, kind in (("pretrained", "pretrained"), ("trained on D_r", "scratch")):
+        path = rows.folder / f"{FIGURE_3.name}-{kind}.json"
+        if path.exists():
+            answers[label] = store.read_json(path)["scores"]["softmax_D_f"], 1
+    for method in ("RND", "RLD", "truncation"):
+        if runs := rows.read(Cell(FIGURE_3, "A", method)):
+            many = [run["scores"]["softmax_D_f"] for run in runs.values()]
+            answers[method] = [sum(values) / len(many) for values in zip(*many, strict=True)], len(many)
+    return answers
+
+
+def total_variation(p: Sequence[float], q: Sequence[float]) -> float:
+    """Return half the sum of absolute differences of two distributions."""
+    return float(np.abs(np.subtract(p, q)).sum() / 2)
+
+
 def _softmax_like_scratch(rows: Rows) -> tuple[bool, str]:
-    unit = Unit("fashion-mnist", None)
-    path = rows.folder / f"{unit.name}-scratch.json"
-    if not path.exists():
-        raise _NotRun(path.stem)
-    scratch = np.array(store.read_json(path)["scores"]["softmax_D_f"])
-    distance = {}
-    for method in ("truncation", "RND", "RLD"):
-        runs = rows.read(Cell(unit, "A", method))
-        if not runs:
-            raise _NotRun(Cell(unit, "A", method).name)
-        mean = np.mean([run["scores"]["softmax_D_f"] for run in runs.values()], axis=0)
-        distance[method] = float(np.abs(mean - scratch).sum() / 2)
+    found, methods = softmax_on_D_f(rows), ("truncation", "RND", "RLD")
+    for label in ("trained on D_r", *methods):
+        if label not in found:
+            raise _NotRun(f"{FIGURE_3.name}, {label}")
+    scratch, _ = found["trained on D_r"]
+    distance = {method: total_variation(found[method][0], scratch) for method in methods}
     holds = distance["truncation"] <= CLOSE and min(distance["RND"], distance["RLD"]) >= FAR
     return holds, _said("total variation to scratch", distance)
 
@@ -123,8 +140,9 @@ def _fisher_prevents(unit: Unit, pattern: str) -> Judge:
     def judge(rows: Rows) -> tuple[bool, str]:
         before = _before(rows, unit, "D_r")
         ce, fisher = (_final(rows, Cell(unit, pattern, line), "D_r")[0] for line in ("CE", "CE + Fisher"))
+        kept = (fisher - ce) / (before - ce) if before > ce else 0.0
         said = _said("D_r", {"before": before, "CE": ce, "CE + Fisher": fisher})
-        return before - fisher <= (before - ce) / 2, said
+        return kept >= PREVENTED, f"{said}; {kept:.0%} of the fall is gone"
 
     return judge
 
@@ -143,9 +161,9 @@ def _rld_lifts(unit: Unit, pattern: str) -> Judge:
 
 def _stays_near_half(unit: Unit, pattern: str) -> Judge:
     def judge(rows: Rows) -> tuple[bool, str]:
-        cell = Cell(unit, pattern, OURS)
+        cell, before = Cell(unit, pattern, OURS), _before(rows, unit, "D_r")
         found = {name: _final(rows, cell, name)[0] for name in ("D_r_extra", "D_r")}
-        said = f"D_r,extra {found['D_r_extra']:.3f}, D_r {found['D_r']:.3f}"
+        said = f"D_r,extra {found['D_r_extra']:.3f}, D_r {found['D_r']:.3f}, before {before:.3f}"
         return abs(found["D_r_extra"] - D_R_EXTRA_REMAINS_AROUND) < AROUND, said
 
     return judge
@@ -171,7 +189,12 @@ def _claims() -> Iterator[Claim]:
         yield Claim(
             "Truncation beats RND and RLD", f"{data}, A", "its D_r is the highest", _truncation_wins(data)
         )
-        yield Claim("RLD varies less than RND", f"{data}, A", "its D_r deviates less", _rld_varies_less(data))
+        yield Claim(
+            "RLD varies less than RND",
+            f"{data}, A",
+            "its D_r and its D_f deviate less",
+            _rld_varies_less(data),
+        )
     words = "Truncation's softmax on D_f approximates training from scratch, RND's and RLD's do not"
     criterion = f"total variation at most {CLOSE:g}, of the others at least {FAR:g}"
     yield Claim(words, "fashion-mnist, A", criterion, _softmax_like_scratch)
@@ -179,13 +202,16 @@ def _claims() -> Iterator[Claim]:
         unit, case = Unit(data, "tile"), f"{data}, tile, {pattern}"
         criterion = f"D_r falls by {FALL:g} or more"
         yield Claim("CE alone forgets D_r", case, criterion, _ce_forgets(unit, pattern))
-        criterion = "at least half of that fall is gone"
+        criterion = "at least half of that fall is gone (a bound set after the first runs)"
         yield Claim("Fisher prevents it", case, criterion, _fisher_prevents(unit, pattern))
         words = "RLD lifts D_r,extra where CE + Fisher does not"
         criterion = f"it rises by {RISE:g} or more, without RLD by less"
         yield Claim(words, case, criterion, _rld_lifts(unit, pattern))
+    # Said of all experiments; but of line and color on CIFAR-10 the paper says too that the rise is slight.
+    for (data, T), pattern in product(((DATA[0], "tile"), (DATA[0], "line"), (DATA[1], "tile")), "BC"):
+        judge, case = _stays_near_half(Unit(data, T), pattern), f"{data}, {T}, {pattern}"
         criterion = f"within {AROUND:g} of {D_R_EXTRA_REMAINS_AROUND:g}"
-        yield Claim("D_r,extra remains around 50 %", case, criterion, _stays_near_half(unit, pattern))
+        yield Claim("D_r,extra remains around 50 %", case, criterion, judge)
     for pattern in "BC":
         case, judge = f"fashion-mnist, line, {pattern}", _rise(Unit(DATA[0], "line"), pattern, slight=False)
         yield Claim("D_r,extra rises", case, f"by {RISE:g} or more", judge)

@@ -10,16 +10,14 @@ from matplotlib.figure import Figure
 from unsee import sources, store
 from unsee.errors import InputError, UsageError
 from unsee.paper import page
-from unsee.paper.cells import CELLS, DATA, TRANSFORMS, Cell, Unit
-from unsee.paper.claims import check
+from unsee.paper.cells import CELLS, DATA, TRANSFORMS
+from unsee.paper.claims import FIGURE_3, check, softmax_on_D_f
 from unsee.paper.drawing import curves, drawn_lines, softmax
 from unsee.paper.reported import TABLE_S1
 from unsee.paper.rows import Rows
 from unsee.paper.running import Say, run_all, write_scratch
 from unsee.paper.scale import Scale
 from unsee.report import figures
-
-PLAIN = Unit("fashion-mnist", None)
 
 
 def reproduce(
@@ -48,8 +46,8 @@ def reproduce(
     rows = Rows(folder / "rows")
     cells = [cell for name in names for cell in CELLS[name] if only in (None, cell.unit.data)]
     skipped = run_all(cells, rows, scale, work, say, progress=progress, stop=stop)
-    if "figure-3" in names and only in (None, PLAIN.data):
-        reasons = write_scratch(PLAIN, rows, scale, work, progress=progress, stop=stop)
+    if "figure-3" in names and only in (None, FIGURE_3.data):
+        reasons = write_scratch(FIGURE_3, rows, scale, work, progress=progress, stop=stop)
         skipped += [reason for reason in reasons if reason not in skipped]
     before = [name for name, cells in CELLS.items() if cells and list(folder.glob(f"{name}.*"))]
     for name in dict.fromkeys([*names, *before]):  # the page has them all, and is of the rows as they are now
@@ -97,16 +95,7 @@ def figure_2(_: Rows) -> tuple[Figure, Any]:
 
 def figure_3(rows: Rows) -> tuple[Figure | None, Any]:
     """The mean softmax on D_f: pretrained, RND, RLD, truncation, trained on D_r."""
-    answers = {}
-    for label, kind in (("pretrained", "pretrained"), ("trained on D_r", "scratch")):
-        path = rows.folder / f"{PLAIN.name}-{kind}.json"
-        if path.exists():
-            answers[label] = store.read_json(path)["scores"]["softmax_D_f"]
-    for method in ("RND", "RLD", "truncation"):
-        runs = rows.read(Cell(PLAIN, "A", method))
-        if runs:
-            many = [run["scores"]["softmax_D_f"] for run in runs.values()]
-            answers[method] = [sum(values) / len(many) for values in zip(*many, strict=True)]
+    answers = {label: mean for label, (mean, _) in softmax_on_D_f(rows).items()}
     return (softmax(answers, sources.bundled().test.classes), answers) if answers else (None, None)
 
 

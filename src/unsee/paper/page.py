@@ -1,22 +1,25 @@
 """The page that sets our numbers beside the published ones, row by row, with what was unstated."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 from unsee import store
 from unsee.formulation import SETS, TABLE_1
 from unsee.paper.cells import CELLS, DATA, METHODS, Cell, Unit
-from unsee.paper.claims import Verdict, check
-from unsee.paper.reported import TABLE_2, TABLE_S1, Published
+from unsee.paper.choices import choices
+from unsee.paper.claims import Verdict, check, softmax_on_D_f, total_variation
+from unsee.paper.reported import PUBLISHED_RUNS, TABLE_2, TABLE_S1, Published
 from unsee.paper.rows import Rows, summary
 from unsee.paper.scale import Scale
 from unsee.scores import PRINTED
 
-NEAR = 0.02  # of means
+NEAR, ERRORS = 0.01, 2.0  # of means: points, and standard errors of their difference
+ALONE = 0.02  # of a single run, whose error nobody knows
 TIMES = 3.0  # of deviations
 DIFFERS = (
-    "a mean differs if it is off by more than two points and more than two of the paper's deviations, a "
-    "deviation if it is off by more than three times and either is above one point"
+    "a mean differs if it is off by more than a point and more than two standard errors, or, of single runs, "
+    "by more than two points; a deviation if it is off by more than three times and either is above one point"
 )
 CAPTION = (
     "The paper prints no numbers for these curves: the claims below are what its text says of them. Its "
@@ -31,7 +34,7 @@ def text(rows: Rows, scale: Scale, skipped: list[str]) -> str:
     """Return the whole page as Markdown."""
     parts = ["# The paper, reproduced", _heading(scale, skipped), *sections(rows).values()]
     parts += ["## The paper's claims", claims_table(rows), _where_they_fail(check(rows), rows)]
-    parts += ["## Unstated, or stated in two ways, and what we chose", _choices(rows, scale)]
+    parts += ["## Unstated, or stated in two ways, and what we chose", _choices_table(rows, scale)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -47,6 +50,7 @@ def sections(rows: Rows) -> dict[str, str]:
     ):
         if (rows.folder.parent / f"{name}.png").exists():
             parts = [f"## {title}", f"![{title}]({name}.png)"]
+            parts += [_softmax_table(rows)] if name == "figure-3" else []
             parts += [_final_table(name, rows)] if CELLS[name] and name != "figure-3" else []
             found[name] = "\n\n".join(parts)
     return found | {"table-s1": f"## Table S1: what the paper's search found\n\n{_table_s1(rows)}"}
@@ -102,7 +106,7 @@ def _row(data: str, method: str, ours: dict[str, Any]) -> dict[str, Any]:
 def _table_2(rows: Rows) -> str:
     lines = []
     for row in (row for data in DATA for row in table_2_rows(data, rows)):
-        cells = [row["data"], row["method"]]
+        cells = [row["data"], row["method"].replace("RLD", "RLD (1-9)")]
         for name in ("D_f", "D_r"):
             ours = row["ours"][name]
             cells += [str(Published(*ours)) if ours else "--", row["paper"][name]]
@@ -134,10 +138,12 @@ def _differences(rows: Rows) -> str:
     """Say in words where a mean or a deviation is not the paper's."""
     said, compared = [], 0
     for data in DATA:
-        ours = {row["method"]: row["ours"] for row in table_2_rows(data, rows)}
+        known = table_2_rows(data, rows)
+        ours, seeds = ({row["method"]: row[what] for row in known} for what in ("ours", "seeds"))
         for method in TABLE_2[data].keys() & ours.keys():
             pairs = [(name, ours[method][name], value) for name, value in TABLE_2[data][method].items()]
-            said += [words for pair in pairs for words in _differs(f"{method} on {data}", *pair)]
+            runs = seeds[method]
+            said += [words for pair in pairs for words in _differs(f"{method} on {data}", *pair, runs)]
             compared += 1
     if not compared:
         return ""
@@ -155,15 +161,16 @@ def _link(rows: Rows, words: str) -> str:
     return words if (rows.folder.parent / "readings.md").exists() else ""
 
 
-def _differs(run: str, name: str, ours: tuple[float, Any] | None, paper: Published) -> list[str]:
+def _differs(run: str, name: str, ours: tuple[float, Any] | None, paper: Published, runs: int) -> list[str]:
     if ours is None or paper.mean is None:
         return []
     said, (mean, std) = [], ours
-    if abs(mean - paper.mean) > max(NEAR, 2 * (paper.std or 0.0)):
+    error = math.hypot((paper.std or 0.0) / PUBLISHED_RUNS**0.5, (std or 0.0) / runs**0.5)
+    if abs(mean - paper.mean) > (max(NEAR, ERRORS * error) if error else ALONE):
         more = "more" if mean > paper.mean else "less"
         verb = "has" if run.startswith("pretrained") else "leaves"
         said.append(f"{run} {verb} {more} of {name}, {mean:.3f} where the paper has {paper}.")
-    if std and paper.std and not 1 / TIMES <= std / paper.std <= TIMES and max(std, paper.std) > NEAR / 2:
+    if std and paper.std and not 1 / TIMES <= std / paper.std <= TIMES and max(std, paper.std) > NEAR:
         more = "more" if std > paper.std else "less"
         said.append(f"{run} varies {more} on {name}, by {std:.3f} where the paper has {paper.std:.3f}.")
     return said
@@ -192,6 +199,21 @@ def _final_table(name: str, rows: Rows) -> str:
         "D_r, D_f,clean and D_r,extra in B; D_r, D_f and D_r,extra in C)."
     )
     return f"{_table(heads, lines)}\n\n{note} {CAPTION} {_of_what(CELLS[name], rows)}".rstrip()
+
+
+def _softmax_table(rows: Rows) -> str:
+    found = softmax_on_D_f(rows)
+    scratch = found.get("trained on D_r")
+    lines = []
+    for label, (mean, runs) in found.items():
+        far = "" if scratch is None else f"{total_variation(mean, scratch[0]):.3f}"
+        lines.append([label, *(f"{p:.3f}" for p in mean), far, f"{runs}"])
+    heads = ("", *map(str, range(10)), "to trained on D_r", "runs")
+    note = (
+        "The mean softmax over the test images of D_f, class 0 of fashion-mnist, and over the runs; then its "
+        "total variation distance, half the sum of absolute differences."
+    )
+    return f"{_table(heads, lines)}\n\n{note} {_of_what(CELLS['figure-3'], rows)}".rstrip()
 
 
 def _table_s1(rows: Rows) -> str:
@@ -232,45 +254,6 @@ def _where_they_fail(verdicts: list[Verdict], rows: Rows) -> str:
     return f"Not seen here: {'; '.join(failed)}.{tried}{here}"
 
 
-def _choices(rows: Rows, scale: Scale) -> str:
-    recipe = scale.recipe(Cell(Unit(DATA[0], None), "A", "RLD"))
-    also = [d for d in DATA if rows.read(Cell(Unit(d, None), "A", "RLD, Fisher over D_r"))]
-    unstated = {
-        "batch size": f"128 for pretraining, {recipe.batch_size} for forgetting",
-        "epochs of pretraining at which learning rate, momentum 0.9": _schedule(Unit(DATA[0], "tile"), scale),
-        "the same, Fashion-MNIST without T": _schedule(Unit(DATA[0], None), scale),
-        "the same, CIFAR-10": f"{_schedule(Unit(DATA[1], None), scale)} (0029)",
-        "epochs of Pattern A": f"{recipe.epochs}, as in B and C",
-        "labels of RLD in B and C": "B: the classes other than 0; C: all (0005)",
-        "RND's network": "one for each run, drawn as the network itself is, its logits as they are (0006)",
-        "where tiles lie, what color is": "squares of 4 x 4 from 2 on, every 8; RGB's mean as blue (0009)",
-        "the widths of ten layers": "nine of d x d, the last of d x 10 (0010)",
-        "validation": "10 % of D_r, held out before pretraining (0012)",
-        "input scaling": "standardised per channel",
-    }
-    in_two_ways = {
-        "Fisher over what, in Pattern A: D by the formula, no class 0 by the experiments": "over D"
-        + (f"; over D_r too on {', '.join(also)}" if also else "")
-        + " (0002)",
-        "the same in B and C": "over D_r: the memory over D less D_f's share (0002)",
-        "the activation, continuous by its name, jumps as printed beyond s g x = 1": "as printed: with the "
-        "continuous form tile C of Table S1 diverges (0004)",
-        "Figure 4's lines, the caption against their names": "by name; the caption's is CE + RLD (0008)",
-        "Figure 3's training from scratch, on D_f by the text": "on D_r: no class 0 is what it is to have",
-    }
-    lines = [(what, "unstated", here) for what, here in unstated.items()]
-    lines += [(what, "in two ways", here) for what, here in in_two_ways.items()]
-    table = _table(("what", "in the paper", "here"), lines)
+def _choices_table(rows: Rows, scale: Scale) -> str:
+    table = _table(("what", "in the paper", "here"), choices(rows, scale))
     return f"{table}\n\nNumbers in brackets: the reasons, in docs/decisions."
-
-
-def _schedule(unit: Unit, scale: Scale) -> str:
-    if scale.pretraining_epochs:
-        return f"{scale.pretraining_epochs} at 0.01"
-    whole = _listed(unit.pretraining)
-    return f"with images of half the size {_listed(unit.at_half)}, then {whole}" if unit.at_half else whole
-
-
-def _listed(pretraining: tuple[tuple[int, float], ...]) -> str:
-    *parts, last = (f"{epochs} at {lr:g}" for epochs, lr in pretraining)
-    return f"{', '.join(parts)} and {last}" if parts else last

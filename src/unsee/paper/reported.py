@@ -16,6 +16,8 @@ class Published:
         return f"{self.mean:.3f}" if self.std is None else f"{self.mean:.3f} ± {self.std:.3f}"
 
 
+PUBLISHED_RUNS = 10  # of RND and RLD in Table 2
+
 # Table 2, by data set, column and row; D_r is the mean over the classes 1-9.
 TABLE_2: dict[str, dict[str, dict[str, Published]]] = {
     "fashion-mnist": {

@@ -140,7 +140,7 @@ def run_all(
     skipped, opened, units = [], {}, {}
     for cell in dict.fromkeys(cells):
         units.setdefault(cell.unit, []).append(cell)
-    say(_remaining(units, rows, scale))
+    say(remaining(units, rows, scale))
     for unit, mine in units.items():
         known = rows.network(unit)
         if known and not _missing(mine, rows, scale, known):
@@ -167,19 +167,17 @@ def _run_unit(
     cells: list[Cell], ready: Pretrained, rows: Rows, scale: Scale, folder: Path, say: Say, stop: Any
 ) -> None:
     """Run what is missing of a unit; what another process is at, or has done meanwhile, is left to it."""
-    missing, spent = _missing(cells, rows, scale, ready.id), []
-    for done, (cell, seed) in enumerate(missing):
+    for cell, seed in _missing(cells, rows, scale, ready.id):
         place = folder / f"{cell.name}-{seed}"
         with _claimed(place.with_suffix(".lock")) as mine:
             if not mine or seed in rows.read(cell):
                 continue
-            left = (len(missing) - done) * sum(spent) / len(spent) / 60 if spent else None
-            say(f"{cell.name}, seed {seed}: {len(missing) - done} left in {ready.unit.name}{_minutes(left)}")
+            say(f"{cell.name}, seed {seed}. {remaining({ready.unit: cells}, rows, scale)}")
             start = time.monotonic()
             run = run_cell(cell, ready, seed, scale, place, stop)
+            run["seconds"] = round(time.monotonic() - start)
             rows.add(cell, _key(cell, scale, ready.id), seed, run)
             shutil.rmtree(place, ignore_errors=True)
-            spent.append(time.monotonic() - start)
 
 
 @contextlib.contextmanager
@@ -210,10 +208,17 @@ def _without(there: dict[Cell, dict[int, Any]], scale: Scale) -> list[tuple[Cell
     ]
 
 
-def _remaining(units: dict[Unit, list[Cell]], rows: Rows, scale: Scale) -> str:
-    left = {unit: _without({cell: rows.read(cell) for cell in mine}, scale) for unit, mine in units.items()}
-    parts = [f"{len(runs)} in {unit.name}" for unit, runs in left.items() if runs]
-    return f"Runs that remain: {', '.join(parts) or 'none'}"
+def remaining(units: dict[Unit, list[Cell]], rows: Rows, scale: Scale) -> str:
+    """Say how many runs are missing, and how long they take if they take as long as those that are there."""
+    there = {unit: {cell: rows.read(cell) for cell in cells} for unit, cells in units.items()}
+    parts = []
+    for unit, mine in there.items():
+        alike = [runs for other, cells in there.items() if other.data == unit.data for runs in cells.values()]
+        seconds = [run["seconds"] for runs in alike for run in runs.values() if "seconds" in run]
+        if left := len(_without(mine, scale)):
+            minutes = left * sum(seconds) / max(len(seconds), 1) / 60
+            parts.append(f"{left} in {unit.name}" + (f", about {minutes:.0f} minutes" if seconds else ""))
+    return f"Runs that remain: {'; '.join(parts) or 'none'}"
 
 
 def _key(cell: Cell, scale: Scale, network: str) -> dict[str, Any]:
@@ -257,10 +262,6 @@ def write_scratch(
 def _write_pretrained(path: Path, ready: Pretrained) -> None:
     scores = brief(evaluate(ready.model, ready.four))
     store.write_json(path, {"network": ready.id, "scores": scores, "memory_n": ready.memory.n})
-
-
-def _minutes(left: float | None) -> str:
-    return "" if left is None else f", about {left:.0f} minutes"
 
 
 def _rounded(trajectory: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

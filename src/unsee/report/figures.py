@@ -1,6 +1,7 @@
 """Pictures: what T does to an image, and how the four accuracies went while forgetting."""
 
 import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from unsee.plan import Row
 from unsee.scores import PRINTED
 from unsee.store import write_bytes
 from unsee.transforms import Transform
+
+FEWEST = 10  # trials: of fewer, no parameter's importance is told
 
 # Okabe and Ito's colours, told apart by readers of every colour vision; markers say it again.
 COLORS = {"D_r": "#0072B2", "D_f": "#999999", "D_f_clean": "#009E73", "D_r_extra": "#D55E00"}
@@ -81,15 +84,16 @@ def search(trials: Sequence[Row], names: Sequence[str]) -> Figure:
     """Draw a search: the score over the trials, how much each parameter mattered, and a slice for each."""
     figure = Figure(figsize=(3.2 * (len(names) + 2), 3), layout="constrained")
     progress, mattered, *slices = figure.subplots(1, len(names) + 2)
-    complete = [trial for trial in trials if trial["state"] == "complete"]
     scores = [trial["score"] for trial in trials]
     colors = ["#D55E00" if trial["state"] == "complete" else "#BBBBBB" for trial in trials]
     progress.scatter(range(1, len(trials) + 1), scores, c=colors, s=16)
     best = np.maximum.accumulate([t["score"] if t["state"] == "complete" else 0.0 for t in trials])
     progress.step(range(1, len(trials) + 1), best, where="post", color="#0072B2")
     progress.set(xlabel="trial (grey: given up, or diverged)", ylabel="least accuracy (validation)")
-    mattered.barh(names, [_rank_correlation(complete, name) for name in names], color="#0072B2")
-    mattered.set(xlabel="|rank correlation| with the score", xlim=(0, 1))
+    found = importances(trials, names)
+    mattered.barh(names, [found.get(name, 0.0) for name in names], color="#0072B2")
+    text = "importance (PED-ANOVA)" if found else f"importance: not before {FEWEST} trials"
+    mattered.set(xlabel=text, xlim=(0, 1))
     for axes, name in zip(slices, names, strict=True):
         axes.scatter([trial[name] for trial in trials], scores, c=colors, s=16)
         axes.set(xscale="log", xlabel=name)
@@ -98,13 +102,31 @@ def search(trials: Sequence[Row], names: Sequence[str]) -> Figure:
     return figure
 
 
-def _rank_correlation(trials: Sequence[Row], name: str) -> float:
-    from scipy.stats import spearmanr
+def importances(trials: Sequence[Row], names: Sequence[str]) -> dict[str, float]:
+    """Return how much each parameter decided which trials are the best, 1 in all; nothing of few trials.
 
-    values, scores = [trial[name] for trial in trials], [trial["score"] for trial in trials]
-    if len(set(values)) < 3 or len(set(scores)) < 2:
-        return 0.0
-    return abs(float(spearmanr(values, scores).statistic))
+    By PED-ANOVA (Watanabe, Bansal, Hutter 2023, arXiv 2304.10255), pruned trials by their last score.
+    """
+    import optuna
+
+    if len(trials) < FEWEST:
+        return {}
+    ends = {name: [trial[name] for trial in trials] for name in names}
+    space = {
+        name: optuna.distributions.FloatDistribution(min(values) / 2, max(values) * 2, log=True)
+        for name, values in ends.items()
+    }
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(direction="maximize")
+    for trial in trials:
+        params = {name: trial[name] for name in names}
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=space, value=trial["score"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Optuna calls it experimental
+        found = optuna.importance.get_param_importances(
+            study, evaluator=optuna.importance.PedAnovaImportanceEvaluator()
+        )
+    return {name: float(found[name]) for name in names}
 
 
 def _image(axes: Axes, x: Tensor) -> None:
