@@ -1,6 +1,8 @@
 """The verbs that make things, from end to end, on files, as a user calls them."""
 
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -85,9 +87,28 @@ def test_a_search_that_dies_has_left_the_best_so_far(case, tmp_path, monkeypatch
         told(self, study, *rest)
 
     monkeypatch.setattr(tuning.Trials, "run", dies)
-    run(*words, "--trials", 3, "--folds", 2, "--epochs", 1, "--batch-size", 16)
+    assert run(*words, "--trials", 3, "--folds", 2, "--epochs", 1, "--batch-size", 16) == 130
     assert len(json.loads((tmp_path / "search.json").read_text())["trials"]) == 2
     assert (tmp_path / "recipe.json").exists()
+
+
+def test_a_search_that_is_stopped_writes_its_plots_and_says_so_by_its_code(
+    case, tmp_path, monkeypatch, capsys
+):
+    folder, old, four = case
+    told = tuning.Trials.run
+
+    def stopped(self, study, *rest):
+        if len(study.finished()) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        told(self, study, *rest)
+
+    monkeypatch.setattr(tuning.Trials, "run", stopped)
+    words = ("--memory", folder / "memory.safetensors", "--pattern", "B", "--out", tmp_path, "--trials", 3)
+    assert run("tune", old, *four, *words, "--folds", 2, "--epochs", 1, "--batch-size", 16) == 130
+    assert len(json.loads((tmp_path / "search.json").read_text())["trials"]) == 1
+    assert (tmp_path / "search.png").exists()
+    assert "the same command goes on" in capsys.readouterr().err
 
 
 def test_a_case_is_tuned_around_its_own_recipe(shop, tmp_path, capsys):

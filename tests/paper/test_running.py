@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from unsee import networks, sources
+from unsee import networks, sources, store
 from unsee.errors import InputError, Interrupted
 from unsee.holding import locked
 from unsee.paper import cells
@@ -97,9 +97,12 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path):
 
 def test_training_from_scratch_on_D_r(tmp_path):
     rows = Rows(tmp_path / "rows")
-    write_scratch(PLAIN, rows, TINY, tmp_path / "work")
+    write_scratch(PLAIN, rows, replace(TINY, pretraining_epochs=5), tmp_path / "work")
     path = tmp_path / "rows" / "fashion-mnist-plain-scratch.json"
     before = path.stat().st_mtime_ns
+    scores = store.read_json(path)["scores"]
+    assert scores["D_f"]["accuracy"] == 0.0  # class 0 was never seen
+    assert scores["softmax_D_f"][0] < 0.05 < scores["D_r"]["accuracy"]
     write_scratch(PLAIN, rows, TINY, tmp_path / "work")
     assert path.stat().st_mtime_ns == before
 

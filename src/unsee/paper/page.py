@@ -223,9 +223,9 @@ def _table_s1(rows: Rows) -> str:
     ]
     table = _table(("data", "T", "pattern", "lr", "lambda_KL", "lambda_f"), lines)
     parts = [table, "As published, to three digits; the lines above were run with these values."]
-    path = rows.folder.parent.parent / "search" / "search.json"
-    if path.exists():
-        known = store.read_json(path)
+    folder = rows.folder.parent.parent / "search"
+    known = store.read_json(folder / "search.json") if (folder / "README.md").exists() else None
+    if known and known["recipe"]["name"] == "tuned from fashion-mnist/tile/B":
         first, best = known["trials"][0], known["recipe"]
         found = f"lr {best['lr']:.3g}, lambda_KL {best['lambda_kl']:.3g}, lambda_f {best['lambda_f']:.3g}"
         parts.append(

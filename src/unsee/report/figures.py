@@ -112,7 +112,7 @@ def importances(trials: Sequence[Row], names: Sequence[str]) -> dict[str, float]
     if len(trials) < FEWEST:
         return {}
     ends = {name: [trial[name] for trial in trials] for name in names}
-    space = {
+    space: dict[str, optuna.distributions.BaseDistribution] = {
         name: optuna.distributions.FloatDistribution(min(values) / 2, max(values) * 2, log=True)
         for name, values in ends.items()
     }
