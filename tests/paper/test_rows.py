@@ -26,13 +26,14 @@ def test_runs_are_kept_by_seed_and_by_network(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("key", "what"), [({"network": "other"}, "network"), ({"network": "net", "epochs": 3}, "recipe")]
+    ("key", "what"),
+    [({"network": "other"}, "network = other"), ({"network": "net", "epochs": 3}, "epochs = 3")],
 )
 def test_runs_of_another_network_or_recipe_are_never_replaced(tmp_path, key, what):
     rows = Rows(tmp_path)
     rows.add(CELL, {"network": "net"}, 0, run(0.7))
     for call in (lambda: rows.under(CELL, key), lambda: rows.add(CELL, key, 1, run(0.1))):
-        with pytest.raises(InputError, match=f"another {what}: choose another folder"):
+        with pytest.raises(InputError, match=rf"{what} .*: choose another folder"):
             call()
     assert rows.read(CELL) == {0: run(0.7)}
 

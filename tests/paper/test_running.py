@@ -123,8 +123,12 @@ def test_rows_of_another_recipe_are_refused_those_of_another_network_left_as_the
     rows, cell = Rows(tmp_path / "rows"), Cell(TILE, "B", "CE")
     run_all([cell], rows, TINY, tmp_path / "work", print)
     before = rows.read(cell)
-    with pytest.raises(InputError, match="another recipe"):
-        run_all([cell], rows, replace(TINY, epochs=2), tmp_path / "work", print)
+    said = []
+    with pytest.raises(InputError, match=r"epochs = 2 of the runs in .*, found runs with 1"):
+        run_all(
+            [Cell(PLAIN, "A", "RLD"), cell], rows, replace(TINY, epochs=2), tmp_path / "work", said.append
+        )
+    assert not said  # before anything is run
     more = [cell, Cell(TILE, "C", "CE")]
     [reason] = run_all(more, rows, TINY, tmp_path / "elsewhere", print)
     assert "found none: choose another folder" in reason

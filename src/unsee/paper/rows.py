@@ -1,7 +1,7 @@
 """The results so far: one file a cell, one entry a seed, keyed by the pretrained network and the recipe."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,13 @@ class Rows:
         They cannot be averaged with these, and are hours of somebody's machine: nothing replaces them.
         """
         path = self.path(cell)
-        if path.exists() and _whole(known := store.read_json(path)["key"]) != _whole(key):
-            what = "network" if known["network"] != key["network"] else "recipe"
-            found = f"runs of another {what}"
-            raise InputError(f"none but runs of this {what} in {path}", found, "choose another folder")
+        old, new = _whole(store.read_json(path)["key"]) if path.exists() else {}, _whole(key)
+        for name in old:
+            if old[name] != new[name]:
+                found = f"runs with {old[name]}"
+                raise InputError(
+                    f"{name} = {new[name]} of the runs in {path}", found, "choose another folder"
+                )
         return self.read(cell)
 
     def add(self, cell: Cell, key: Mapping[str, Any], seed: int, run: dict[str, Any]) -> None:
@@ -54,9 +57,10 @@ class Rows:
             store.write_json(self.path(cell), words)
 
 
-def _whole(key: Mapping[str, Any]) -> tuple[str, Recipe]:
+def _whole(key: Mapping[str, Any]) -> dict[str, Any]:
     """Return a key's network and recipe: a field that came later has its default in rows from before."""
-    return key["network"], Recipe.from_dict({name: key[name] for name in key if name != "network"})
+    recipe = Recipe.from_dict({name: key[name] for name in key if name != "network"})
+    return {"network": key["network"], **asdict(recipe)}
 
 
 def curve(runs: dict[int, dict[str, Any]], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -140,6 +140,9 @@ def run_all(
     skipped, opened, units = [], {}, {}
     for cell in dict.fromkeys(cells):
         units.setdefault(cell.unit, []).append(cell)
+    for unit, mine in units.items():
+        if known := rows.network(unit):
+            _missing(mine, rows, scale, known)  # rows of another recipe are refused before anything is run
     say(remaining(units, rows, scale))
     for unit, mine in units.items():
         known = rows.network(unit)
