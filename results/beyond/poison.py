@@ -221,6 +221,7 @@ def write() -> None:
     text += [
         "± is the deviation over forgetting seeds. A network that does not recognise what is drawn from its",
         "sketch is given stand-ins in place of it: the Fisher alone is then the same run, and not run twice.",
+        "Passed: samples, in the descent; the Fisher of D_f takes one pass over it besides.",
         "",
     ]
     text += floors(HERE.glob("*known*.json"))
@@ -230,7 +231,7 @@ def write() -> None:
 def table(groups: dict[tuple[str, int], list[dict]]) -> list[str]:
     """Return one network's table: how much of D_r was lost, how far D_r,extra lies below it, in points."""
     columns = ("D_r", "D_f_clean", "D_r_extra", "D_r_extra, moved", "D_r_extra, dimmed", "misled")
-    text = ["| known | way | " + " | ".join(columns) + " | D_r lost | D_r_extra below | samples | runs |"]
+    text = ["| known | way | " + " | ".join(columns) + " | D_r lost | D_r_extra below | passed | runs |"]
     text += ["|---" * (len(columns) + 6) + "|"]
     before = groups.get(("pretrained", 0), [{"D_r": math.nan}])[0]["D_r"]
     for (way, known), rows in sorted(groups.items(), key=lambda g: (bool(g[0][1]), -g[0][1], g[0][0])):
