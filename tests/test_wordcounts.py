@@ -69,6 +69,12 @@ def test_a_memory_keeps_it(data, model, tmp_path):
     assert torch.equal(rest.sketch.sums, counts(data.subset(range(100, 400))).sums)
 
 
+def test_a_budget_is_kept_or_refused():
+    assert WordCounts.empty(2, 10_000, 5, 1).sums.shape == (2, 10_000)
+    with pytest.raises(InputError, match=r"within 1 MB, found 20 classes of 10,000 words"):
+        WordCounts.empty(20, 10_000, 5, 1)
+
+
 def test_nothing_can_be_drawn_of_nothing():
     with pytest.raises(InputError, match="two texts"):
         WordCounts.empty(2, 10, 5).draw(1, stream(0, "x"))

@@ -44,7 +44,7 @@ def run(data: str, seeds: int) -> None:
     def forgotten(way: str, seed: int) -> dict:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            result = forget(ready.model, ready.four.request("A"), memories[way], seed=seed)
+            result = forget(ready.model, ready.four.request("A"), memories[way], seed=seed, again=False)
         return judged(result.model, ready.four) | beyond.written(result, said)
 
     for seed in range(seeds):

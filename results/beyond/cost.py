@@ -36,7 +36,7 @@ def measured(model, four: FourDatasets, memory: Memory, n: int, seed: int) -> di
     known = replace(four.train, D_f=four.train.D_f.subset(few), D_f_clean=four.train.D_f_clean.subset(few))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        result = forget(model, replace(four, train=known).request("B"), memory, seed=seed)
+        result = forget(model, replace(four, train=known).request("B"), memory, seed=seed, again=False)
     found = {"n": len(few), "samples": result.setting["samples passed"] + len(few)}  # the Fisher of D_f
     return found | beyond.judged(result.model, four) | beyond.written(result, said)
 

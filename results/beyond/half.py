@@ -73,7 +73,7 @@ def run() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             recipe = replace(RECIPES["unsee"], lambda_kl=lambda_kl)
-            result = forget(model, small.request("B"), ways[way], recipe, seed=0)
+            result = forget(model, small.request("B"), ways[way], recipe, seed=0, again=False)
         return judged(result.model, small.test) | {"back_to": result.back_to}
 
     for way in ways:

@@ -155,7 +155,7 @@ def forgotten(model: nn.Module, four: FourDatasets, n: int, memory: Memory | Non
     """Forget at default settings and return what came of it, and how many samples were passed."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        result = forget(model, known(four, n), memory, seed=seed)
+        result = forget(model, known(four, n), memory, seed=seed, again=False)
     found = judged(result.model, four) | {"samples": result.setting["samples passed"]}
     return found | beyond.written(result, said)
 

@@ -152,7 +152,7 @@ def run(data: str, T: str, seeds: int) -> None:
             recipe = "fashion-mnist/line/C" if pattern == "C" else f"fashion-mnist/{T}/B"
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            result = forget(model, four.request(pattern), memory, recipe, seed=seed)
+            result = forget(model, four.request(pattern), memory, recipe, seed=seed, again=False)
         return judged(result.model, four) | written(result, said)
 
     for seed in range(seeds):

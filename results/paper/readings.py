@@ -70,7 +70,7 @@ def run(ready: Pretrained, cell: Cell, changes: dict) -> dict:
     if isinstance(size := changes.get("fisher_over"), int):
         D = ready.four.pretraining if cell.pattern == "A" else ready.four.train.D_r
         memory, changes = of_batch_means(ready.model, D, memory, size), {**changes, "fisher_over": "D"}
-    words = {"seed": 0, "evaluator": evaluator(ready.four, 2000)}
+    words = {"seed": 0, "evaluator": evaluator(ready.four, 2000), "again": False}
     try:
         result = forget(ready.model, request, memory, replace(cell.recipe, **changes), **words)
     except Diverged:

@@ -15,6 +15,7 @@ from unsee import networks
 from unsee.answers import accuracy, borrowed, check_fit
 from unsee.balance import last_touch
 from unsee.checkpoint import Checkpoints
+from unsee.datasets import sample_hashes
 from unsee.descent import Descent, Watch, descend
 from unsee.errors import Diverged, InputError, UnseeWarning
 from unsee.floor import Floor
@@ -46,7 +47,8 @@ class Forgotten:
     setting: Mapping[str, Any] = field(default_factory=dict)
     """What forgetting leaned on (which memory, twins, T, replayed samples, floor), and what it took."""
     memory: Memory | None = None
-    """The memory as it holds for the new model, to forget again with: D_f's share is out of it."""
+    """The memory as it holds for the new model, to forget again with: without D_f's share, and with that of
+    D_f,clean."""
     lineage: tuple[Generation, ...] = ()
     """The requests that led to the new model, this one last."""
 
@@ -61,6 +63,7 @@ def forget(
     seed: int = 0,
     validation: Validation | None = None,
     lineage: tuple[Generation, ...] = (),
+    again: bool = True,
     device: torch.device | str | None = None,
     folder: Path | str | None = None,
     checkpoint_seconds: float = 30.0,
@@ -75,10 +78,9 @@ def forget(
     With a `folder` the same call goes on after a kill and ends in the same bits. `validation` and
     `evaluator` (see `unsee.evaluator`) add accuracies to the trajectory; neither ever gives a gradient.
     BatchNorm statistics stay frozen and dropout stays off: D_f alone would spoil the statistics.
-
     `L_f`, a term of your own, is a function of the new answers to D_f, the old ones, and D_f's labels.
-
-    To forget again: `forget(first.model, another_request, first.memory, lineage=first.lineage)`.
+    To forget again: `forget(first.model, another_request, first.memory, lineage=first.lineage)`. With
+    `again=False` no memory is kept for that.
     """
     recipe = recipe_of(recipe, request.pattern, ours(request.D_f.kind))
     outputs = _check(model, request, memory, recipe, lineage)
@@ -92,7 +94,7 @@ def forget(
     by, less = leaned_on(memory), kept is not memory
     del memory  # large, and with luck nobody else's
     loss = _loss(old, request, kept, recipe, outputs, seed, L_f)
-    kept = kept.resting(folder) if kept and folder else lambda whole=kept: whole
+    kept = _set_aside(kept if again else None, folder)
     new, touch = loss.model, last_touch(loss)
     floor = Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes, loss.gone)
     watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None, *floor.watch())
@@ -107,7 +109,7 @@ def forget(
         warnings.warn(floor.said(done), UnseeWarning, stacklevel=2)
     ended = (*lineage, _generation(new, old, request, identity, floor, done))
     setting = setting_of(by, loss, floor, done)
-    after = _after(kept(), old, new, request, nothing=less and done.back_to == 0)
+    after = _after(kept(), old, new, request, nothing=less and done.back_to == 0) if kept else None
     return Forgotten(
         new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting, after, ended
     )
@@ -179,13 +181,28 @@ def _over(model: nn.Module, request: Request, memory: Memory | None, recipe: Rec
     return memory.subtract(remember(model, request.D_f, sketch=memory.sketch), using_up=True)
 
 
-def _after(
-    kept: Memory | None, old: nn.Module, new: nn.Module, request: Request, *, nothing: bool
-) -> Memory | None:
-    """Return the memory as it holds for the new model: with D_f's share again where nothing was forgotten."""
-    if kept and nothing:
-        kept = kept.merge(remember(old, request.D_f, sketch=kept.sketch))
-    return kept.of(new) if kept else None
+def _set_aside(kept: Memory | None, folder: Path | str | None) -> Callable[[], Memory] | None:
+    """Return what gives the memory back after the descent, which needs its room where there is a folder."""
+    if kept is None:
+        return None
+    return kept.resting(folder) if folder else lambda: kept
+
+
+def _after(kept: Memory, old: nn.Module, new: nn.Module, request: Request, *, nothing: bool) -> Memory:
+    """Return the memory as it holds for the new model: with D_f's share again where nothing was forgotten.
+
+    Else with D_f,clean's, as far as it is not there: what the new model has learnt of it is to be kept when
+    it forgets again, and of a class that was known by T nothing else is left.
+    """
+    if nothing:
+        return kept.merge(remember(old, request.D_f, sketch=kept.sketch)).of(new)
+    kept, clean = kept.of(new), request.D_f_clean
+    if clean is None:
+        return kept
+    learnt = ~torch.isin(sample_hashes(clean.x, clean.y), kept.samples)
+    if not learnt.any():
+        return kept
+    return kept.merge(remember(new, clean.subset(torch.nonzero(learnt).flatten()), sketch=kept.sketch))
 
 
 def _check(

@@ -280,7 +280,7 @@ def _begun(sketch: Sketch | WordCounts | float, model: nn.Module, data: Any) -> 
     with torch.no_grad(), evaluating(model):
         classes = model(as_input(x, model)).shape[1]
     if kind.vocabulary:
-        return WordCounts.empty(classes, len(kind.vocabulary), x.shape[1])
+        return WordCounts.empty(classes, len(kind.vocabulary), x.shape[1], sketch)
     return Sketch.empty(x, classes, span, sketch, tuple(len(column.values) for column in kind.columns))
 
 

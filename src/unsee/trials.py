@@ -151,7 +151,7 @@ class Trials:
             epoch += 1
             return {"score": score}
 
-        words: dict[str, Any] = {"seed": self.seed, "evaluator": watch, "stop": stop}
+        words: dict[str, Any] = {"seed": self.seed, "evaluator": watch, "stop": stop, "again": False}
         result = forget(self.model, part, self.memory, recipe, **words)
         trial.set_user_attr("samples", before_it + result.setting["samples passed"])
         return judge(result.model)  # what was watched last may have been undone, where it fell below a floor

@@ -8,6 +8,7 @@ What it reveals: which words the training texts of each class have, and how ofte
 stands in them and in the vocabulary can be read off. Order, and who wrote what, cannot.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -29,8 +30,11 @@ class WordCounts:
     length: int
 
     @classmethod
-    def empty(cls, classes: int, words: int, length: int) -> Self:
-        """Return counts of nothing, for a vocabulary of so many words."""
+    def empty(cls, classes: int, words: int, length: int, megabytes: float = math.inf) -> Self:
+        """Return counts of nothing, for a vocabulary of so many words, if they fit into the budget."""
+        if classes * (words + 1) * 8 > megabytes * 2**20:
+            found = f"{classes} classes of {words:,} words"
+            raise InputError(f"a sketch within {megabytes:g} MB", found, "allow more, or leave it out")
         counts, sums = torch.zeros(classes), torch.zeros(classes, words)
         return cls(counts.double(), sums.double(), length)
 

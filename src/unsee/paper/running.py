@@ -107,7 +107,7 @@ def run_cell(
     With a `folder` it goes on where it was stopped.
     """
     words: dict[str, Any] = {"seed": seed, "evaluator": evaluator(ready.four, scale.limit), "stop": stop}
-    words |= {"folder": folder, "checkpoint_seconds": CHECKPOINT_SECONDS}
+    words |= {"folder": folder, "checkpoint_seconds": CHECKPOINT_SECONDS, "again": False}
     request = ready.four.request(cell.pattern)
     try:
         result, diverged = forget(ready.model, request, ready.memory, scale.recipe(cell), **words), None
