@@ -51,3 +51,14 @@ def test_samples_passed_are_those_of_the_descent(model, four, recalling):
     # Of D_f, of D_f,clean, replayed without T and with it; more than one pass where theta is averaged.
     assert found["samples passed"] >= 4 * n
     assert found["samples passed"] % 4 == 0
+
+
+def test_what_the_recipe_came_to(model, four, recalling):
+    plan = setting(model, four, recalling)["plan"]  # of 60 samples: small
+    assert plan["average"] is True
+    assert plan["lambda_kl"] == 10 * SHORT.lambda_kl
+    assert plan["lr"] < SHORT.lr
+    assert (plan["batch_size"], plan["steps_per_epoch"]) == (8, 37)
+    whole = setting(model, four, recalling, replace(SHORT, average=False))["plan"]
+    assert (whole["average"], whole["lambda_kl"]) == (False, SHORT.lambda_kl)
+    assert setting(model, four, None, replace(SHORT, average=False))["plan"]["lambda_kl"] == 0.0

@@ -4,6 +4,9 @@ From the repository's root, after `python results/beyond/run.py` (whose network 
 
     python results/beyond/fisher.py [--seeds 2]
 
+R held ten times as firmly then as by default now, lambda_KL = 3,000 (docs/decisions/0032): rows here are to
+be compared with each other, not with those of README.md.
+
 Goes on where it was stopped: rows and page lie in results/beyond/fisher.json and fisher.md.
 """
 

@@ -30,6 +30,14 @@ def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, An
         # By so much the logits of D_f,clean's classes were lifted in the end (unsee.balance).
         "shift": shift,
         "weaker": _weaker(by, replay),
+        # What the recipe came to for this much of D_f (unsee.plan).
+        "plan": {
+            "lr": loss.plan.lr,
+            "batch_size": loss.plan.batch_size,
+            "steps_per_epoch": loss.plan.steps_per_epoch,
+            "lambda_kl": loss.R.lambda_kl if loss.R else 0.0,
+            "average": loss.plan.average,
+        },
         # In the descent: of D_f, of D_f,clean, and those replayed, with T and without.
         "samples passed": done.rows[-1]["epoch"] * loss.plan.n * len(loss.samples(0)[0]),
     }
