@@ -22,15 +22,16 @@ ABLATION = "ours, sketch, balanced by the prior alone"
 WAYS = ("the paper's recipe, B", "the paper's recipe, C", *reversed(OURS), ABLATION)
 SCRATCH = ("retrained on D_r and D_f,clean", "retrained with T in training")
 SURROGATE = (
-    "Ours, with T known, trains on samples of the sketch, or stand-ins, with T on: a surrogate of D_r,extra, "
-    "which leaves the paper's setting. So it is judged on variations of T too, which were never used: moved, "
-    "dimmed, resized. Dimmed, T costs little. A tile that is moved or a pixel wider costs every network here a "
-    "third of its accuracy or more, those retrained too; a wider line costs ours as much without a sketch, and "
-    "those retrained little.",
+    "Ours, with T known, trains on samples of the sketch, or stand-ins, with T on: a surrogate of "
+    "D_r,extra, which leaves the paper's setting. So it is judged on variations of T too, which were "
+    "never used: moved, dimmed, resized. Dimmed, T costs little. A tile that is moved or a pixel wider "
+    "costs every network here a third of its accuracy or more, those retrained too; a wider line costs "
+    "ours as much without a sketch, and those retrained little.",
     "",
-    "The defaults were found on these data sets and judged on these test sets (LAB.md has what was tried): on "
-    "data that nobody tried they may reach less. Each retraining is one network, and its class 0 the luck of one "
-    "run. With all of D_f ours passes about as many samples as retraining: [cost](cost.md) has what less takes.",
+    "The defaults were found on these data sets and judged on these test sets (LAB.md has what was "
+    "tried): on data that nobody tried they may reach less. Each retraining is one network, and its class "
+    "0 the luck of one run. With all of D_f ours passes about as many samples as retraining: "
+    "[cost](cost.md) has what less takes.",
     "",
 )
 
