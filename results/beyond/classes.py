@@ -22,6 +22,7 @@ from unsee import evaluate, forget, store
 from unsee.paper import running
 from unsee.paper.cells import DATA, Unit
 from unsee.paper.scale import Scale
+from unsee.recipe import RECIPES
 
 HERE, PAPERS = Path("results/beyond"), Path("results/paper/rows")
 
@@ -38,8 +39,8 @@ def run(data: str, seeds: int) -> None:
     whole = beyond.sketched(ready)
     memories = {"sketch": whole, "Fisher": replace(whole, sketch=None), "no memory": None}
     place = HERE / "classes"
-    network = ready.id if data == "cifar-10" else None  # the others' are from before
-    beyond.once(place / f"{data}, pretrained.json", lambda: judged(ready.model, ready.four), network)
+    pretrained = lambda: judged(ready.model, ready.four)  # noqa: E731
+    beyond.once(place / f"{data}, pretrained.json", pretrained, network=ready.id)
 
     def forgotten(way: str, seed: int) -> dict:
         with warnings.catch_warnings(record=True) as said:
@@ -50,7 +51,8 @@ def run(data: str, seeds: int) -> None:
     for seed in range(seeds):
         for way in memories:
             name = f"{data}, ours, {way}, {seed}.json"
-            beyond.once(place / name, lambda w=way, s=seed: forgotten(w, s), network)
+            key = {"network": ready.id, **beyond.method(RECIPES["unsee/A"])}
+            beyond.once(place / name, lambda w=way, s=seed: forgotten(w, s), **key)
 
 
 def rows_of(data: str, way: str) -> list[dict]:

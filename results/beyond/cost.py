@@ -23,6 +23,7 @@ from page import floors, told
 from unsee import FourDatasets, forget, networks, sources, store, tile, train
 from unsee.formulation import SETS
 from unsee.memory import Memory
+from unsee.recipe import RECIPES
 from unsee.report import figures
 
 HERE, WORK = Path("results/beyond"), beyond.WORK / "fashion-mnist-tile"
@@ -86,7 +87,8 @@ def main() -> None:
     for size in SIZES:
         for seed in range(seeds):
             path = HERE / "cost" / f"{size}, {seed}.json"
-            beyond.once(path, lambda n=size, s=seed: measured(model, four, memory, n, s))
+            key = {"network": networks.identity(model), **beyond.method(RECIPES["unsee"])}
+            beyond.once(path, lambda n=size, s=seed: measured(model, four, memory, n, s), **key)
     write(RETRAINING * (len(four.train.D_r) + len(four.train.D_f_clean)))
 
 

@@ -35,6 +35,7 @@ from unsee.datasets import Dataset, concatenate
 from unsee.formulation import Request
 from unsee.memory import Memory
 from unsee.randomness import seeded, stream
+from unsee.recipe import RECIPES
 from unsee.report import figures
 from unsee.transforms import Transform, blend, patch
 
@@ -146,9 +147,9 @@ def known(four: FourDatasets, n: int) -> Request:
     return Request("B", whole.D_f.subset(range(n)), whole.D_f_clean.subset(range(n)), whole.T)
 
 
-def once(name: str, make, network: str) -> dict:
-    """Return the row of that name, made if it is not there or is another network's."""
-    return beyond.once(HERE / f"{name}.json", make, network)
+def once(name: str, make, **key) -> dict:
+    """Return the row of that name, made if it is not there or is of another key."""
+    return beyond.once(HERE / f"{name}.json", make, **key)
 
 
 def forgotten(model: nn.Module, four: FourDatasets, n: int, memory: Memory | None, seed: int) -> dict:
@@ -166,7 +167,7 @@ def run(T: str, share: float, seeds: int) -> None:
     folder = WORK / f"poison-{case}"
     model = pretrained(four.pretraining, folder / "model.safetensors")
     network = networks.identity(model)
-    once(f"{case}, pretrained", lambda: judged(model, four), network)
+    once(f"{case}, pretrained", lambda: judged(model, four), network=network)
     path = folder / "sketch.safetensors"
     if not path.exists():
         remember(model, four.pretraining, sketch=32).save(path)
@@ -180,7 +181,8 @@ def run(T: str, share: float, seeds: int) -> None:
                 make = lambda n=n, m=ways[way], s=seed: forgotten(model, four, n, m, s)  # noqa: E731
                 if way == "Fisher" and rows["sketch"]["setting"]["replayed"] == "stand-ins":
                     make = lambda row=rows["sketch"]: without_sketch(row)  # noqa: E731
-                rows[way] = once(f"{case}, {way}, {n} known, {seed}", make, network)
+                name = f"{case}, {way}, {n} known, {seed}"
+                rows[way] = once(name, make, network=network, **beyond.method(RECIPES["unsee"]))
 
 
 def without_sketch(row: dict) -> dict:
@@ -200,7 +202,7 @@ def retrained(T: str | None) -> None:
     model = pretrained(whole, WORK / f"poison-{name.replace(' ', '-')}" / "model.safetensors")
     for shown in [T] if T else ["patch", "blend"]:
         again = lambda t=shown: judged(model, poisoned(t, 0.05))  # noqa: E731
-        once(f"{shown}, {name}", again, networks.identity(model))
+        once(f"{shown}, {name}", again, network=networks.identity(model))
 
 
 def write() -> None:

@@ -37,12 +37,15 @@ from unsee.paper import running
 from unsee.paper.cells import TRANSFORMS, Unit
 from unsee.paper.scale import Scale
 from unsee.randomness import stream
-from unsee.recipe import RECIPES
+from unsee.recipe import RECIPES, Recipe
 from unsee.sketch import Sketch
 from unsee.transforms import Transform
 
 WORK, PAPERS = Path("runs/beyond"), Path("runs/paper")
 SEEDS = {"fashion-mnist": 5, "cifar-10": 3}
+METHOD = (
+    2  # one more whenever forgetting with the same recipe comes to end otherwise: rows are then made anew
+)
 # On CIFAR-10, with T: at the rates of pretraining the network at half the size hardly learns (LAB.md).
 GENTLY = ((10, 0.01), (3, 0.003), (2, 0.001))
 
@@ -102,13 +105,18 @@ def written(result: Forgotten, said: list[warnings.WarningMessage]) -> dict:
     }
 
 
-def once(path: Path, make, network: str | None = None) -> dict:
-    """Return the row at `path`, made if it is not there, or is another network's."""
-    found = store.read_json(path) if path.exists() else None
-    if found is None or found.get("network", network) != network:
+def once(path: Path, make, **key) -> dict:
+    """Return the row at `path`, made if it is not there, or is of another key: network, method or recipe."""
+    found = store.read_json(path) if path.exists() else {}
+    if not found or any(found.get(name) != value for name, value in key.items()):
         sys.stderr.write(f"{path.stem}\n")
-        store.write_json(path, make() | ({"network": network} if network else {}))
+        store.write_json(path, make() | key)
     return store.read_json(path)
+
+
+def method(recipe: Recipe) -> dict:
+    """Return what a row is known by, besides its network: the recipe, and what `forget` makes of it."""
+    return {"method": METHOD, "values": recipe.words()}
 
 
 def ready(data: str, T: str) -> tuple[FourDatasets, torch.nn.Module, Memory]:
@@ -138,18 +146,12 @@ def run(data: str, T: str, seeds: int) -> None:
     """All rows of one case, seed by seed."""
     (four, model, whole), case = ready(data, T), case_of(data, T)
     memories = {"no memory": None, "Fisher": replace(whole, sketch=None), "sketch": whole}
-    network = networks.identity(model) if data == "cifar-10" else None  # the others' are from before
-    once(HERE / "rows" / f"{case}, pretrained.json", lambda: judged(model, four), network)
+    network = networks.identity(model)
+    once(HERE / "rows" / f"{case}, pretrained.json", lambda: judged(model, four), network=network)
 
-    def forgotten(way: str, seed: int) -> dict:
-        memory, recipe, pattern = memories["Fisher"], None, "B"
-        if way.startswith("ours"):
-            memory = memories[way.split(", ")[1]]
-            recipe = replace(RECIPES["unsee"], balance="prior") if way == ABLATION else None
-        else:
-            # Table S1's tile C diverges with the continuous activation (docs/decisions/0004).
-            pattern = way[-1]
-            recipe = "fashion-mnist/line/C" if pattern == "C" else f"fashion-mnist/{T}/B"
+    def forgotten(way: str, seed: int, recipe: Recipe) -> dict:
+        ours = way.startswith("ours")
+        memory, pattern = memories[way.split(", ")[1] if ours else "Fisher"], "B" if ours else way[-1]
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             result = forget(model, four.request(pattern), memory, recipe, seed=seed, again=False)
@@ -157,10 +159,18 @@ def run(data: str, T: str, seeds: int) -> None:
 
     for seed in range(seeds):
         for way in (*OURS, *WAYS) if data == "fashion-mnist" else OURS:
-            path = HERE / "rows" / f"{case}, {way}, {seed}.json"
-            once(path, lambda w=way, s=seed: forgotten(w, s), network)
+            path, recipe = HERE / "rows" / f"{case}, {way}, {seed}.json", recipe_of(way, T)
+            make = lambda w=way, s=seed, r=recipe: forgotten(w, s, r)  # noqa: E731
+            once(path, make, network=network, **method(recipe))
     for way in SCRATCH:
         once(HERE / "rows" / f"{case}, {way}.json", lambda w=way: scratch(w, data, T, four))
+
+
+def recipe_of(way: str, T: str) -> Recipe:
+    """Return the recipe of a way; Table S1's tile C diverges with the continuous activation (decision 4)."""
+    if way.startswith("ours"):
+        return replace(RECIPES["unsee"], balance="prior") if way == ABLATION else RECIPES["unsee"]
+    return RECIPES["fashion-mnist/line/C" if way[-1] == "C" else f"fashion-mnist/{T}/B"]
 
 
 def scratch(way: str, data: str, T: str, four: FourDatasets) -> dict:
