@@ -3,6 +3,7 @@
 import os
 import urllib.error
 import urllib.request
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,10 +11,11 @@ from PIL import Image
 
 from machine import Machine
 from shop import LOGO, clothes, marked, write_folder
-from unsee import FourDatasets, Memory, networks, remember, sources, tile, train
+from unsee import FourDatasets, Memory, Request, forget, networks, remember, sources, tile, train
 from unsee.cases import models
 from unsee.data.published import cached
 from unsee.datasets import concatenate
+from unsee.recipe import RECIPES
 from unsee.sources import TrainTest
 
 CACHE = os.environ.get("UNSEE_CACHE")
@@ -46,6 +48,19 @@ def model(four) -> torch.nn.Module:
 @pytest.fixture(scope="session")
 def memory(model, four) -> Memory:
     return remember(model, four.pretraining)
+
+
+@pytest.fixture(scope="session")
+def twice(model, four):
+    """The tiles of class 0 forgotten, and then class 3, which only the first memory ever saw."""
+    quick = {"epochs": 2, "batch_size": 32, "floor": 0.9}
+    memory = remember(model, four.pretraining, sketch=1)
+    first = forget(model, four.request("B"), memory, replace(RECIPES["unsee"], **quick))
+    D_r = four.train.D_r
+    another = Request("A", D_r.subset(torch.nonzero(D_r.y == 3).flatten()))
+    recipe = replace(RECIPES["unsee/A"], **quick)
+    second = forget(first.model, another, first.memory, recipe, lineage=first.lineage)
+    return first, second, another
 
 
 @pytest.fixture(scope="session")

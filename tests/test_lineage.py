@@ -1,4 +1,3 @@
-import copy
 import json
 from dataclasses import replace
 
@@ -6,30 +5,11 @@ import pytest
 import torch
 
 from unsee import networks
-from unsee.answers import accuracy
 from unsee.errors import InputError
-from unsee.floor import Floor
 from unsee.forgetting import forget
-from unsee.formulation import Request
 from unsee.lineage import Generation, beside, check, distance, drift
-from unsee.memory import Memory, remember
-from unsee.recipe import RECIPES
-from unsee.replay import Replay
+from unsee.memory import Memory
 from unsee.runs import write_run
-
-QUICK = {"epochs": 2, "batch_size": 32, "floor": 0.9}
-
-
-@pytest.fixture(scope="module")
-def twice(model, four):
-    """The tiles of class 0 forgotten, and then class 3, which only the first memory ever saw."""
-    memory = remember(model, four.pretraining, sketch=1)
-    first = forget(model, four.request("B"), memory, replace(RECIPES["unsee"], **QUICK))
-    D_r = four.train.D_r
-    another = Request("A", D_r.subset(torch.nonzero(D_r.y == 3).flatten()))
-    recipe = replace(RECIPES["unsee/A"], **QUICK)
-    second = forget(first.model, another, first.memory, recipe, lineage=first.lineage)
-    return first, second, another
 
 
 def test_a_second_request_keeps_the_lineage(model, twice):
@@ -43,46 +23,6 @@ def test_a_second_request_keeps_the_lineage(model, twice):
     assert second.lineage[1].n == len(another.D_f)
     last = second.trajectory[-1 if second.back_to is None else second.back_to]["utility"]
     assert second.lineage[1].after == last
-
-
-def test_the_memory_goes_along_and_loses_what_was_forgotten(model, four, twice):
-    first, second, another = twice
-    assert first.memory.n == len(four.pretraining) - len(four.train.D_f) + len(four.train.D_f_clean)
-    assert second.memory.n == first.memory.n - len(another.D_f)
-    assert first.memory.taken_of == second.memory.taken_of == networks.identity(model)
-    assert 3 in first.memory.sketch.classes
-    assert 3 not in second.memory.sketch.classes
-    second.memory.check(second.model)
-    with pytest.raises(InputError, match="the memory of the run that made this model"):
-        first.memory.check(second.model)
-    with pytest.raises(InputError, match="samples that are not in it"):
-        forget(second.model, another, second.memory, replace(RECIPES["unsee/A"], **QUICK))
-
-
-def test_what_the_first_request_taught_is_guarded_in_the_second(four, twice):
-    """T was bound to class 0: without D_f,clean nothing in the memory would know the class."""
-    first, second, _ = twice
-    assert 0 in first.memory.sketch.classes
-    replay = Replay(first.memory.sketch)
-    floor = Floor.of(first.model, RECIPES["unsee/A"], replay, None, 0)
-    blind = copy.deepcopy(first.model)
-    with torch.no_grad():
-        blind[-1].bias[0] = -100.0  # answers class 0 no more
-    assert floor.utility(blind) < floor.least
-    assert accuracy(second.model, four.train.D_f_clean) > accuracy(first.model, four.train.D_f_clean) - 0.1
-
-
-def test_no_memory_is_kept_where_nothing_follows(model, memory, four, tmp_path):
-    for folder in (None, tmp_path):
-        recipe = replace(RECIPES["unsee"], **QUICK)
-        assert forget(model, four.request("B"), memory, recipe, again=False, folder=folder).memory is None
-
-
-def test_a_memory_that_went_along_survives_its_file(twice, tmp_path):
-    memory = twice[1].memory
-    memory.save(tmp_path / "memory.safetensors")
-    assert Memory.load(tmp_path / "memory.safetensors").taken_of == memory.taken_of
-    assert memory.of(twice[1].model) is memory
 
 
 def test_a_lineage_of_another_model_is_refused(model, four, twice):

@@ -36,6 +36,7 @@ LAYERS = [
         "floor",
         "setting",
         "lineage",
+        "succession",
         "forgetting",
     ),
     *("scores", "evaluation"),

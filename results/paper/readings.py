@@ -1,17 +1,21 @@
-"""The plausible readings of what the paper leaves unstated, on Fashion-MNIST, one seed: CE + Fisher + RLD
-on tile, and RLD in Pattern A.
+"""The plausible readings of what the paper leaves unstated, one seed each: CE + Fisher + RLD on Fashion-MNIST,
+tile, and on CIFAR-10, tile and line; and RLD in Pattern A on Fashion-MNIST.
 
-From the repository's root, after `unsee data fetch fashion-mnist`:
+From the repository's root, after `unsee data fetch fashion-mnist` and `unsee data fetch cifar-10`:
 
     python results/paper/readings.py
 
+CIFAR-10's network is the one at half the size that ours is begun as (docs/decisions/0029), on halved images.
 Goes on where it was stopped: rows lie in results/paper/readings.json, the page beside it. Final accuracies
-are on whole test sets, the highest over the epochs on the first 2,000 images.
+are on whole test sets, the highest over the epochs on the first 2,000 images. A Fisher of means is the
+square of a batch's mean gradient, averaged over batches, in the place of the mean of squares.
 """
 
 import copy
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -25,12 +29,15 @@ from unsee.errors import Diverged, InputError
 from unsee.formulation import FourDatasets
 from unsee.layers import Standardise
 from unsee.paper.cells import Cell, Unit
+from unsee.paper.growing import halved
 from unsee.paper.rows import Rows, summary
 from unsee.paper.running import Pretrained, evaluate, evaluator, forget, pretrained
 from unsee.paper.scale import Scale
+from unsee.sources import TrainTest
 
 HERE, WORK = Path("results/paper"), Path("runs/paper")
 SETS = ("D_r", "D_f", "D_f_clean", "D_r_extra")
+LINE = "CE + Fisher + RLD"
 READINGS = {
     "as chosen": {},
     "RLD draws from the classes other than 0": {"labels": "others"},
@@ -42,13 +49,6 @@ READINGS = {
     "20 epochs": {"epochs": 20},
     "Fisher of means of 128": {"fisher_over": 128},
 }
-
-
-# Of the network: it is pretrained anew.
-NETWORKS = ("activation continuous", "inputs from 0 to 1", "activation continuous, inputs from 0 to 1")
-# Fisher of means: the square of a batch's mean gradient in the place of the mean of squares.
-WEAKLY = {"": {}} | {f", Fisher of means of {n}": {"fisher_over": n} for n in (8, 32, 128)}
-ON_OTHERS = {reading: WEAKLY if reading == NETWORKS[0] else {"": {}} for reading in NETWORKS}
 # Of RLD in Pattern A, for which the paper has one learning rate, 1e-5, and one lambda_KL, 1e5.
 READINGS_A = {
     "as chosen": {},
@@ -61,7 +61,12 @@ READINGS_A = {
     "learning rate 1e-4": {"lr": 1e-4},
     "Fisher of means of 128": {"fisher_over": 128},
 }
+# Of the network, which is pretrained anew; with the first of them, the Fisher of means too.
+CONTINUOUS, AFTER = "activation continuous", "T put on the halved images"
+NETWORKS = (CONTINUOUS, "inputs from 0 to 1", f"{CONTINUOUS}, inputs from 0 to 1")
+WEAKLY = {"": {}} | {f", Fisher of means of {n}": {"fisher_over": n} for n in (8, 32, 128)}
 TILE, PLAIN = Unit("fashion-mnist", "tile"), Unit("fashion-mnist", None)
+PHOTOGRAPHS = Unit("cifar-10", "tile"), Unit("cifar-10", "line")
 
 
 def run(ready: Pretrained, cell: Cell, changes: dict) -> dict:
@@ -100,38 +105,55 @@ def of_batch_means(model: nn.Module, D: Dataset, memory: Memory, size: int) -> M
 
 
 def another(unit: Unit, reading: str) -> Pretrained:
-    """Pretrain a unit's network under another reading of what it is."""
-    four = FourDatasets.of_class(Scale().data(unit.data), 0, unit.transform())
+    """Pretrain a unit's network under another reading of what it is; CIFAR-10's at half the size."""
+    four, epochs = of(unit, reading), unit.at_half or unit.pretraining
     D, folder = four.pretraining, WORK / f"{unit.name}-{reading.replace(', ', '-').replace(' ', '-')}"
     model: nn.Module = networks.network("mlp", D, printed="continuous" not in reading)
     if "inputs" in reading:
         model[0] = Standardise((0.0,), (255.0,))
-    for i, (epochs, lr) in enumerate(unit.pretraining):
-        model = train(model, D, epochs=epochs, lr=lr, folder=folder / f"part-{i + 1}" if i else folder).model
+    for i, (n, lr) in enumerate(epochs):
+        model = train(model, D, epochs=n, lr=lr, folder=folder / f"part-{i + 1}" if i else folder).model
     return Pretrained(unit, four, model, remember(model, D), networks.identity(model))
+
+
+def of(unit: Unit, reading: str) -> FourDatasets:
+    """Return the four sets, of CIFAR-10 halved: with T on them, as ours are, or before T is put on."""
+    data, T = Scale().data(unit.data), unit.transform()
+    if not unit.at_half:
+        return FourDatasets.of_class(data, 0, T)
+    if reading == AFTER:
+        return FourDatasets.of_class(TrainTest(halved(data.train), halved(data.test)), 0, T)
+    four = FourDatasets.of_class(data, 0, T)
+    train, test = (
+        replace(sets, **{name: halved(part) for name, part in sets.present().items()})
+        for sets in (four.train, four.test)
+    )
+    return FourDatasets(train, test)
 
 
 def page(rows: dict) -> str:
     """Return the tables of all readings as Markdown."""
-    columns = (*SETS, "highest D_r_extra")
-    lines = [f"| pattern | reading | {' | '.join(columns)} |", "|---" * (len(columns) + 2) + "|"]
-    for name, row in sorted(rows.items(), key=lambda item: "BCA".index(item[0][0])):
-        pattern, reading = name.split(": ")
-        if name == "A: as chosen":
-            lines += [
-                "",
-                f"Pattern A, RLD; the paper has 0.819 on D_r and 0.012 on D_f{of_another(row)}:",
-                "",
-            ]
-            lines += ["| pattern | reading | D_r | D_f |", "|---" * 4 + "|"]
-        wanted = SETS[:2] if pattern == "A" else columns
-        cells = (
-            ["diverged"] + [""] * (len(wanted) - 1)
-            if "diverged" in row
-            else [f"{row[c]:.3f}" for c in wanted]
-        )
-        lines.append(f"| {pattern} | {reading} | {' | '.join(cells)} |")
-    return "\n".join(["# Readings of what the paper leaves open", "", __doc__.strip(), "", *lines, ""])
+    lines = []
+    for title, cells in {
+        "Fashion-MNIST, tile": ("B", "C"),
+        "CIFAR-10 at half the size, tile": ("cifar-10-tile, B", "cifar-10-tile, C"),
+        "CIFAR-10 at half the size, line": ("cifar-10-line, B", "cifar-10-line, C"),
+        "Fashion-MNIST, Pattern A, RLD": ("A",),
+    }.items():
+        found = [(*name.split(": "), row) for name, row in rows.items() if name.split(": ")[0] in cells]
+        if not found:
+            continue
+        columns = SETS[:2] if cells == ("A",) else (*SETS, "highest D_r_extra")
+        lines += [f"## {title}", ""]
+        if cells == ("A",):
+            lines += [f"The paper has 0.819 on D_r and 0.012 on D_f{of_another(rows['A: as chosen'])}.", ""]
+        lines += [f"| pattern | reading | {' | '.join(columns)} |", "|---" * (len(columns) + 2) + "|"]
+        for cell, reading, row in sorted(found, key=lambda item: cells.index(item[0])):
+            values = [f"{row[c]:.3f}" for c in columns] if "diverged" not in row else ["diverged"]
+            values += [""] * (len(columns) - len(values))
+            lines.append(f"| {cell[-1]} | {reading} | {' | '.join(values)} |")
+        lines.append("")
+    return "\n".join(["# Readings of what the paper leaves open", "", __doc__.strip(), "", *lines])
 
 
 def of_another(row: dict) -> str:
@@ -144,7 +166,7 @@ def of_another(row: dict) -> str:
     return f" ({names}: as chosen, D_f is {row['D_f']:.3f} here and {mean:.3f} there)"
 
 
-def run_all(rows: dict, path: Path, cells: dict, prepare) -> None:
+def run_all(rows: dict, path: Path, cells: dict, prepare: Callable[[], Pretrained]) -> None:
     """Run what is missing of these, on the network that `prepare` returns, which is made only if needed.
 
     Other machines make other networks: rows of two are not mixed.
@@ -161,33 +183,33 @@ def run_all(rows: dict, path: Path, cells: dict, prepare) -> None:
             store.write_json(path, rows)
 
 
+def readings(unit: Unit, pattern: str, these: dict) -> dict:
+    """Return the cells by their names, those left out that are what was chosen."""
+    cell = Cell(unit, pattern, "RLD" if pattern == "A" else LINE)
+    name = pattern if unit.data == "fashion-mnist" else f"{unit.name}, {pattern}"
+    chosen = asdict(cell.recipe).items()
+    return {
+        f"{name}: {r}": (cell, words) for r, words in these.items() if not words or words.items() - chosen
+    }
+
+
 def main() -> None:
     """Run all readings and write the page."""
     path = HERE / "readings.json"
     rows = store.read_json(path) if path.exists() else {}
-    line = "CE + Fisher + RLD"
-    tiles = {
-        f"{p}: {name}": (cell, words)
-        for p, cell in {p: Cell(TILE, p, line) for p in "BC"}.items()
-        for name, words in READINGS.items()
-        if not words or words.items() - asdict(cell.recipe).items()  # what was chosen is no other reading
-    }
-    run_all(rows, path, tiles, lambda: pretrained(TILE, Scale(), WORK))
+    both = lambda unit, these: readings(unit, "B", these) | readings(unit, "C", these)  # noqa: E731
+    run_all(rows, path, both(TILE, READINGS), lambda: pretrained(TILE, Scale(), WORK))
+    run_all(rows, path, readings(PLAIN, "A", READINGS_A), lambda: pretrained(PLAIN, Scale(), WORK))
     for reading in NETWORKS:
-        cells = {
-            f"{p}: {reading}{more}": (Cell(TILE, p, line), words)
-            for more, words in ON_OTHERS[reading].items()
-            for p in "BC"
+        these = {
+            f"{reading}{more}": words for more, words in WEAKLY.items() if reading == CONTINUOUS or not words
         }
-        run_all(rows, path, cells, lambda reading=reading: another(TILE, reading))
-    plain = {f"A: {name}": (Cell(PLAIN, "A", "RLD"), words) for name, words in READINGS_A.items()}
-    run_all(rows, path, plain, lambda: pretrained(PLAIN, Scale(), WORK))
-    for reading in NETWORKS:
-        cells = {
-            f"A: {reading}{more}": (Cell(PLAIN, "A", "RLD"), words)
-            for more, words in ON_OTHERS[reading].items()
-        }
-        run_all(rows, path, cells, lambda reading=reading: another(PLAIN, reading))
+        run_all(rows, path, both(TILE, these), partial(another, TILE, reading))
+        run_all(rows, path, readings(PLAIN, "A", these), partial(another, PLAIN, reading))
+    for unit in PHOTOGRAPHS:
+        run_all(rows, path, both(unit, READINGS), partial(another, unit, "as chosen"))
+        for reading in (CONTINUOUS, AFTER):
+            run_all(rows, path, both(unit, {reading: {}}), partial(another, unit, reading))
     store.write_bytes(HERE / "readings.md", page(rows).encode())
 
 

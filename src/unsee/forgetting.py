@@ -15,20 +15,20 @@ from unsee import networks
 from unsee.answers import accuracy, borrowed, check_fit
 from unsee.balance import last_touch
 from unsee.checkpoint import Checkpoints
-from unsee.datasets import sample_hashes
 from unsee.descent import Descent, Watch, descend
 from unsee.errors import Diverged, InputError, UnseeWarning
 from unsee.floor import Floor
 from unsee.formulation import Request, Validation
 from unsee.lineage import Generation
 from unsee.loss import Loss
-from unsee.memory import Memory, remember
+from unsee.memory import Memory
 from unsee.networks import Truncated
 from unsee.plan import Row, plan_of
 from unsee.recipe import Recipe, ours, recipe_of
 from unsee.replay import replay_of
 from unsee.resting import give_back
 from unsee.setting import leaned_on, setting_of
+from unsee.succession import Succession, over
 from unsee.terms import PAIRED, Term, known_by
 from unsee.twins import twins_of
 
@@ -90,11 +90,12 @@ def forget(
     home = next(model.parameters()).device
     device = torch.device(device or home)
     old = borrowed(model) if device == home else copy.deepcopy(model).eval().to(device)
-    kept = _over(old, request, memory, recipe)
+    kept = over(old, request, memory, recipe)
     by, less = leaned_on(memory), kept is not memory
     del memory  # large, and with luck nobody else's
     loss = _loss(old, request, kept, recipe, outputs, seed, L_f)
-    kept = _set_aside(kept if again else None, folder)
+    aside = Succession.of(kept, request, folder) if again and kept else None
+    del kept
     new, touch = loss.model, last_touch(loss)
     floor = Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes, loss.gone)
     watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None, *floor.watch())
@@ -107,12 +108,11 @@ def forget(
         raise
     if done.back_to is not None:
         warnings.warn(floor.said(done), UnseeWarning, stacklevel=2)
-    ended = (*lineage, _generation(new, old, request, identity, floor, done))
+    line = (*lineage, _generation(new, old, request, identity, floor, done))
     setting = setting_of(by, loss, floor, done)
-    after = _after(kept(), old, new, request, nothing=less and done.back_to == 0) if kept else None
-    return Forgotten(
-        new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting, after, ended
-    )
+    del loss, touch, floor, watch  # F and much else: the memory needs the room
+    heir = aside.memory(old, new, nothing_forgotten=less and done.back_to == 0) if aside else None
+    return Forgotten(new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting, heir, line)
 
 
 def _loss(
@@ -170,39 +170,6 @@ def _generation(
         ancestry.distance(new, old),
         **measured,
     )
-
-
-def _over(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> Memory | None:
-    """Return the memory as the recipe wants it: over D, or without D_f's share, which is over D_r."""
-    if memory is None or recipe.fisher_over == "D":
-        return memory
-    if not (recipe.lambda_kl or recipe.lambda_s or recipe.balance != "none"):
-        return memory
-    return memory.subtract(remember(model, request.D_f, sketch=memory.sketch), using_up=True)
-
-
-def _set_aside(kept: Memory | None, folder: Path | str | None) -> Callable[[], Memory] | None:
-    """Return what gives the memory back after the descent, which needs its room where there is a folder."""
-    if kept is None:
-        return None
-    return kept.resting(folder) if folder else lambda: kept
-
-
-def _after(kept: Memory, old: nn.Module, new: nn.Module, request: Request, *, nothing: bool) -> Memory:
-    """Return the memory as it holds for the new model: with D_f's share again where nothing was forgotten.
-
-    Else with D_f,clean's, as far as it is not there: what the new model has learnt of it is to be kept when
-    it forgets again, and of a class that was known by T nothing else is left.
-    """
-    if nothing:
-        return kept.merge(remember(old, request.D_f, sketch=kept.sketch)).of(new)
-    kept, clean = kept.of(new), request.D_f_clean
-    if clean is None:
-        return kept
-    learnt = ~torch.isin(sample_hashes(clean.x, clean.y), kept.samples)
-    if not learnt.any():
-        return kept
-    return kept.merge(remember(new, clean.subset(torch.nonzero(learnt).flatten()), sketch=kept.sketch))
 
 
 def _check(

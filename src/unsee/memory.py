@@ -82,10 +82,11 @@ class Memory:
         """Return the mean loss of what is remembered: how well theta_old has learnt it."""
         return None if self.loss is None else max(self.loss, 0.0) / self.n
 
-    def merge(self, other: "Memory") -> Self:
-        """Return the memory over both data, as if taken in one pass."""
+    def merge(self, other: "Memory", *, using_up: bool = False) -> Self:
+        """Return the memory over both data, as if taken in one pass; `using_up` the other, in its room."""
         self._check_same_model(other)
-        sums = {name: values + other.sums[name] for name, values in self.sums.items()}
+        theirs, room = other.sums, other.sums if using_up else {}
+        sums = {name: torch.add(ours, theirs[name], out=room.get(name)) for name, ours in self.sums.items()}
         samples = torch.cat([self.samples, other.samples])
         sketch: Any = self.sketch
         sketch = sketch.merge(other.sketch) if sketch and other.sketch else None
@@ -109,8 +110,7 @@ class Memory:
                 found = f"one whose share of {name} exceeds the whole"
                 raise InputError("a part of this memory's data", found, "subtract only what was remembered")
             sums[name] = left.clamp_min_(0)
-        signs = {"+": "-", "-": "+"}
-        out = tuple(signs[entry[0]] + entry[1:] for entry in part.data)
+        out = tuple({"+": "-", "-": "+"}[entry[0]] + entry[1:] for entry in part.data)
         sketch: Any = self.sketch
         sketch = sketch.subtract(part.sketch) if sketch and part.sketch else None
         loss = None if self.loss is None or part.loss is None else self.loss - part.loss
