@@ -1,4 +1,4 @@
-"""The plausible readings of what the paper leaves unstated, one seed each: CE + Fisher + RLD on Fashion-MNIST,
+"""The plausible readings of what the paper leaves unstated, one seed: CE + Fisher + RLD on Fashion-MNIST,
 tile, and on CIFAR-10, tile and line; and RLD in Pattern A on Fashion-MNIST.
 
 From the repository's root, after `unsee data fetch fashion-mnist` and `unsee data fetch cifar-10`:
