@@ -4,6 +4,7 @@ import random
 import signal
 import sqlite3
 import time
+import traceback
 
 import pytest
 from optuna.distributions import FloatDistribution
@@ -28,6 +29,7 @@ def work(folder, most, seconds=0.0):
             if trial is None:
                 time.sleep(0.02)
                 continue
+            trial.set_user_attr("by", os.getpid())
             time.sleep(seconds)
             if trial.number % 5 == 4:
                 study.tell(trial, None, TrialState.PRUNED)
@@ -45,8 +47,10 @@ def in_child(*args):
     if child == 0:
         try:
             work(*args)
-        finally:
-            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
     return child
 
 
@@ -103,9 +107,11 @@ def test_eight_processes_of_25_trials_with_kills_lose_and_double_nothing(tmp_pat
         os.kill(children[place], signal.SIGKILL)
         os.waitpid(children[place], 0)
         children[place] = in_child(tmp_path, most, 0.3)
-    for child in children:
-        os.waitpid(child, 0)
-    study = work(tmp_path, most)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8  # none of them crashed
+    study = Study.open(tmp_path, {"question": 1}, seed=3)
+    by = [t.user_attrs["by"] for t in study.finished()]
+    assert os.getpid() not in by
+    assert min(by.count(child) for child in children) > 0  # all had a part in it
     numbers = [t.number for t in study.finished()]
     assert len(numbers) == len(set(numbers)) == most
     assert len({tuple(t.params.values()) for t in study.finished()}) == most
@@ -150,6 +156,27 @@ def test_a_mending_that_dies_is_done_again(tmp_path, monkeypatch, dies_in):
     with pytest.warns(UnseeWarning, match="going on from its last copy"):
         assert len(Study.open(tmp_path, {"question": 1}, seed=3).finished()) == 6
     assert (tmp_path / "study.broken").read_bytes() == b"torn"
+
+
+def test_a_file_replaced_under_a_process_at_work_is_said_and_not_waited_for(tmp_path):
+    """The copy does not know the trial that is under way, and its number would be given out again."""
+    work(tmp_path, 3)
+    child = in_child(tmp_path, 4, 600.0)
+    while not list(tmp_path.glob("trial-*.lock")):
+        time.sleep(0.01)
+    try:
+        (tmp_path / "study.db").unlink()
+        with pytest.raises(StoreError, match="end that process"):
+            Study.open(tmp_path, {"question": 1}, seed=3)
+        # Whoever opened the study before, and finds the number taken.
+        (tmp_path / "study.db").write_bytes((tmp_path / "study.backup.db").read_bytes())
+        study = Study.open(tmp_path, {"question": 1}, seed=3)
+        with pytest.raises(StoreError, match="end that process"), study.trial(4, SPACE, FIRST):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert len(work(tmp_path, 4).finished()) == 4
 
 
 def test_a_study_whose_copy_is_broken_too_says_so(tmp_path):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from optuna.distributions import FloatDistribution
@@ -5,8 +7,10 @@ from optuna.distributions import FloatDistribution
 from unsee.answers import accuracy
 from unsee.errors import InputError
 from unsee.forgetting import forget
+from unsee.memory import remember
+from unsee.recipe import RECIPES
 from unsee.study import Study
-from unsee.trials import DIVERGED, Budget, best
+from unsee.trials import DIVERGED, Budget, Trials, best, passed
 from unsee.tuning import tune
 
 
@@ -15,10 +19,11 @@ def test_the_default_recipe_is_searched_with_T_and_judged_by_what_it_returns(
 ):
     from unsee import trials
 
-    results, requests = [], []
+    results, requests, watched = [], [], []
 
     def spied(model, request, *rest, **more):
         requests.append(request)
+        watched.append(more["validation"])
         results.append(forget(model, request, *rest, **more))
         return results[-1]
 
@@ -27,6 +32,7 @@ def test_the_default_recipe_is_searched_with_T_and_judged_by_what_it_returns(
     request = four.request("B")
     found = tune(model, request, None, four.validation, "unsee", folder=tmp_path, budget=budget)
     assert {r.T.name for r in requests} == {"tile"}
+    assert watched == [four.validation] * 2  # the floor is held by what it will be held by in the end
     val = four.validation
     scores = [
         min(accuracy(result.model, data) for data in (val.D_r, val.D_r_extra, request.D_f_clean.subset(held)))
@@ -34,6 +40,37 @@ def test_the_default_recipe_is_searched_with_T_and_judged_by_what_it_returns(
     ]
     assert found.score == pytest.approx(np.mean(scores))
     assert found.samples == sum(result.setting["samples passed"] for result in results)  # replayed ones too
+
+
+def test_the_search_leans_on_the_sketch_too(four, model):
+    """Else the recipe would be one for another procedure than the one that it is given to."""
+    memory = remember(model, four.pretraining, sketch=1)
+    words = (four.validation, RECIPES["unsee"], Budget(), {}, 0)
+    trials = Trials(model, four.request("B"), memory, *words)
+    assert trials.memory.sketch is not None
+    assert trials.memory.n == len(four.train.D_r)
+    assert trials.memory.sketch.counts.sum() == len(four.train.D_r)
+
+
+@pytest.mark.parametrize("T", [True, False])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        RECIPES["fashion-mnist/tile/B"],
+        replace(RECIPES["fashion-mnist/tile/B"], lambda_f=0.0),
+        RECIPES["unsee"],
+        replace(RECIPES["unsee"], lambda_s=0.0),
+        replace(RECIPES["unsee"], forgetting="rld", lambda_h=0.0),
+    ],
+    ids=lambda recipe: recipe.name,
+)
+@pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")
+def test_what_an_epoch_passes_is_what_a_whole_run_says(four, model, memory, recipe, T):
+    request = four.request("B") if T else replace(four.request("B"), T=None)
+    recipe = replace(recipe, epochs=2, batch_size=32)
+    result = forget(model, request, memory, recipe, again=False)
+    epochs = result.trajectory[-1]["epoch"]
+    assert epochs * passed(recipe, request) == result.setting["samples passed"]
 
 
 @pytest.mark.parametrize(

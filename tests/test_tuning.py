@@ -2,20 +2,21 @@ import os
 import signal
 import threading
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import optuna
 import pytest
 import torch
 
-from unsee.errors import InputError, Interrupted
+from unsee import networks
+from unsee.errors import InputError, Interrupted, UnseeWarning
 from unsee.formulation import FourDatasets, Request, Validation
 from unsee.recipe import Recipe
 from unsee.sources import TrainTest
 from unsee.transforms import tile
 from unsee.trials import Budget
-from unsee.tuning import SPACE, Found, tune
+from unsee.tuning import SPACE, Found, tune, write
 
 BASE = Recipe("base", batch_size=4, lr=1e-3, lambda_kl=1e3, lambda_f=1.0)
 SMALL = Budget(trials=5, folds=2, epochs=3)
@@ -59,8 +60,22 @@ def test_test_data_never_decides(data, model, memory, tmp_path):
     )
     assert one.recipe == two.recipe
     assert without_seconds(one) == without_seconds(two)
-    names = {field.name for kind in (Request, Validation) for field in fields(kind)}
-    assert not any("test" in name for name in names)
+
+
+def test_what_is_written_names_all_that_went_in(four, model, memory, tmp_path):
+    words = write(search(four, model, memory, tmp_path, replace(SMALL, trials=1)), tmp_path)
+    assert words["of"]["model"] == networks.identity(model)
+    assert words["of"]["memory"] == memory.id
+    assert words["of"]["D_r_val"] == four.validation.D_r.fingerprint
+    assert words["of"]["space"]["lr"] == [1e-6, 1e-3]
+    assert {"seed", "folds", "recipe", "threads", "torch"} <= words["of"].keys()
+    assert words["seconds"] > 0
+
+
+def test_epochs_are_the_recipes_own_where_none_are_asked(four, model, memory, tmp_path):
+    found = search(four, model, memory, tmp_path, Budget(trials=1, folds=2))
+    assert found.recipe.epochs == BASE.epochs == 10
+    assert found.trials[0]["samples"] == 2 * 10 * 60
 
 
 def test_giving_up_early_saves_samples(four, model, memory, tmp_path):
@@ -81,11 +96,11 @@ def test_a_killed_search_finishes_the_same_trials(four, model, memory, tmp_path)
             try:
                 search(four, model, memory, tmp_path / "killed")
             finally:
-                os._exit(0)
+                os._exit(1)
         while not (tmp_path / "killed" / f"trial-{number}.lock").exists():
             time.sleep(0.001)
         os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL  # alive until then
     assert without_seconds(search(four, model, memory, tmp_path / "killed")) == without_seconds(whole)
     states = [trial.state.name for trial in optuna.load_study(**study_of(tmp_path / "killed")).trials]
     assert states.count("FAIL") == 3
@@ -98,13 +113,13 @@ def test_who_finds_all_trials_taken_waits_and_takes_over_what_the_dead_leave(fou
         try:
             search(four, model, memory, tmp_path, one, on_trial=None, stop=lambda: bool(time.sleep(0.2)))
         finally:
-            os._exit(0)
+            os._exit(1)
     while not (tmp_path / "trial-0.lock").exists():
         time.sleep(0.001)
     killer = threading.Timer(1.0, os.kill, (child, signal.SIGKILL))
     killer.start()
     assert len(search(four, model, memory, tmp_path, one).trials) == 1
-    os.waitpid(child, 0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
 
 
 def test_a_budget_in_minutes_and_a_stop(four, model, memory, tmp_path):
@@ -153,18 +168,11 @@ def test_pattern_A_needs_no_twins(four, model, memory, tmp_path):
 def test_a_space_of_ones_own_holds_the_start_and_leaves_out_what_is_off(four, model, memory, tmp_path):
     base, own = replace(BASE, lr=0.02, lambda_f=0.0), {"lr": (1e-3, 1e-2), "lambda_f": (0.1, 1.0)}
     request = four.request("B")
-    found = tune(
-        model,
-        request,
-        memory,
-        four.validation,
-        base,
-        folder=tmp_path,
-        budget=replace(SMALL, trials=3),
-        space=own,
-    )
+    words = {"folder": tmp_path, "budget": replace(SMALL, trials=3), "space": own}
+    with pytest.warns(UnseeWarning, match=r"lr = 0\.02: its range is widened to 0\.001 to 0\.02"):
+        found = tune(model, request, memory, four.validation, base, **words)
     assert found.trials[0]["lr"] == 0.02  # where it starts, though the range ended below
-    assert all(1e-3 <= trial["lr"] <= 0.2 for trial in found.trials)
+    assert all(1e-3 <= trial["lr"] <= 0.02 for trial in found.trials)
     assert not {"lambda_f", "lambda_kl"} & found.trials[0].keys()
     for wrong in ({"lr": (1.0, 0.1)}, {"lr": (0.0, 0.1)}, {"momentum": (0.1, 0.9)}):
         with pytest.raises(InputError):

@@ -83,7 +83,7 @@ class Study:
             self.study.sampler = self._sampler(draw, {} if draw else first, bool(living))
             trial = self.study.ask(dict(space))
             trial.set_user_attr(DRAW, draw)
-            lock = grabbed(self._lock_of(trial.number))
+            lock = self._claimed(trial.number)
         try:
             yield trial
         finally:
@@ -120,6 +120,13 @@ class Study:
             self.study.tell(trial.number, state=TrialState.FAIL)
         return living
 
+    def _claimed(self, number: int) -> int:
+        # Never waited for: whoever holds it may wait for the study, which is held here.
+        try:
+            return grabbed(self._lock_of(number), wait=False)
+        except BlockingIOError:
+            raise _at_work(self.folder) from None
+
     def _lock_of(self, number: int) -> Path:
         return self.folder / f"trial-{number}.lock"
 
@@ -146,6 +153,11 @@ def _mend(folder: Path) -> None:
     if not _whole(copy, begun=True):
         found = "none, and a copy that does not read either"
         raise StoreError(f"a whole study at {path}", found, "remove both to begin anew")
+    for lock in folder.glob("trial-*.lock"):
+        try:
+            os.close(grabbed(lock, wait=False))
+        except BlockingIOError:
+            raise _at_work(folder) from None
     if path.exists():
         broken = path.with_suffix(".broken")
         broken.unlink(missing_ok=True)
@@ -154,6 +166,12 @@ def _mend(folder: Path) -> None:
         (folder / journal).unlink(missing_ok=True)
     store.write_bytes(path, copy.read_bytes())  # whoever dies before this finds the copy still to be taken
     warnings.warn(f"{path} was broken: going on from its last copy.", UnseeWarning, stacklevel=3)
+
+
+def _at_work(folder: Path) -> StoreError:
+    """Say that the file was replaced under a process, whose trial would go nowhere."""
+    found = "a broken one, or another than a process that is still at a trial has open"
+    return StoreError(f"a whole study at {folder / 'study.db'}", found, "end that process, and try again")
 
 
 def _whole(path: Path, *, begun: bool = False) -> bool:

@@ -1,12 +1,14 @@
 """A trial of the search: forget on four fifths of D_f, be judged on validation data and on the last fifth."""
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import optuna
+import torch
 from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial, TrialState
 from torch import nn
@@ -14,36 +16,40 @@ from torch import nn
 from unsee import networks
 from unsee.answers import accuracy
 from unsee.datasets import Dataset
-from unsee.errors import Diverged, InputError
+from unsee.errors import Diverged, InputError, UnseeWarning
 from unsee.forgetting import forget
 from unsee.formulation import Request, Validation
-from unsee.memory import Memory, remember
+from unsee.memory import Memory
 from unsee.plan import plan_of
 from unsee.recipe import Recipe
 from unsee.study import Study
+from unsee.succession import over
+from unsee.terms import PAIRED
+from unsee.twins import twins_of
 
 DIVERGED = "diverged"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much to search: the paper's 200 loops over five folds of ten epochs, or less.
+    """How much to search: the paper's 200 loops over five folds, or less.
 
-    `prune` is how far a trial may lie behind the best one at the same epoch of the same fold before
-    it is given up; None never gives up. Nor is one in its first epochs, the `grace`: small learning rates
-    begin slowly, and may end well.
+    `epochs` are those of a fold; None leaves the recipe its own, ten in the paper's. `prune` is how far a
+    trial may lie behind the best one at the same epoch of the same fold before it is given up; None never
+    gives up. Nor is one in its first epochs, the `grace`: small learning rates begin slowly, and may end
+    well.
     """
 
     trials: int = 200
     minutes: float | None = None
     folds: int = 5
-    epochs: int = 10
+    epochs: int | None = None
     prune: float | None = 0.05
     grace: int = 3
 
     def __post_init__(self) -> None:
         for name, least in (("trials", 1), ("folds", 2), ("epochs", 1), ("grace", 0)):
-            if (found := getattr(self, name)) < least:
+            if (found := getattr(self, name)) is not None and found < least:
                 raise InputError(f"{name} of at least {least}", f"{found}", "give more")
         if self.minutes is not None and not self.minutes > 0:
             raise InputError("minutes above 0", f"{self.minutes:g}", "give more, or none for no limit")
@@ -62,16 +68,14 @@ class Trials:
         budget: Budget,
         ranges: Mapping[str, FloatDistribution],
         seed: int,
+        device: torch.device | str | None = None,
     ) -> None:
         if validation.D_r_extra is None and "D_r_extra" in request.pattern.arrows:
             raise InputError("D_r,extra^val in the validation", "none", "give T, or the set itself")
         self.model, self.request, self.validation = model, request, validation
-        self.base, self.budget, self.ranges, self.seed = base, budget, ranges, seed
+        self.base, self.budget, self.ranges, self.seed, self.device = base, budget, ranges, seed, device
         # F over D_r is the same for every trial: D_f's share is taken out once.
-        self.whole = memory
-        self.memory = memory
-        if memory and base.fisher_over == "D_r":
-            self.memory = memory.subtract(remember(model, request.D_f))
+        self.whole, self.memory = memory, over(model, request, memory, base)
         self.folds = request.D_f.folds(budget.folds, seed)
 
     def identity(self) -> dict[str, Any]:
@@ -134,15 +138,12 @@ class Trials:
         judge = _judge(_cut(self.request, held), self.validation)
         leader = best(study)
         before_it, epoch, score = trial.user_attrs["samples"], 0, 0.0
-        # Of D_f and D_f,clean, and, where some are replayed, of these with T and without.
-        sets = (1 if part.D_f_clean is None else 2) + (2 if recipe.lambda_s else 0)
-        each = sets * plan_of(recipe, len(part.D_f)).n
 
         def watch(model: nn.Module) -> Mapping[str, float]:
             nonlocal epoch, score
             if epoch:
                 score = judge(model)
-                step = fold * self.budget.epochs + epoch
+                step = fold * recipe.epochs + epoch
                 value = float(np.mean([*before, score]))
                 trial.report(value, step)
                 trial.set_user_attr("samples", before_it + epoch * each)
@@ -152,9 +153,28 @@ class Trials:
             return {"score": score}
 
         words: dict[str, Any] = {"seed": self.seed, "evaluator": watch, "stop": stop, "again": False}
-        result = forget(self.model, part, self.memory, recipe, **words)
+        words |= {"device": self.device, "validation": self.validation if recipe.floor is not None else None}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnseeWarning)  # of floors and fallbacks: the same of each fold
+            each = passed(recipe, part)
+            result = forget(self.model, part, self.memory, recipe, **words)
         trial.set_user_attr("samples", before_it + result.setting["samples passed"])
         return judge(result.model)  # what was watched last may have been undone, where it fell below a floor
+
+
+def passed(recipe: Recipe, request: Request) -> int:
+    """Return how many samples an epoch passes: of D_f, D_f,clean, and those replayed, with T and without."""
+    paired = recipe.forgetting in PAIRED or recipe.lambda_h
+    twins = twins_of(request) if paired else None
+    parts = (
+        2
+        if twins
+        else (request.D_f_clean is not None and recipe.lambda_c > 0)
+        + (recipe.forgetting != "none" and recipe.lambda_f > 0)
+    )
+    if recipe.lambda_s:
+        parts += 1 if (twins.T if twins else request.T) is None else 2
+    return parts * plan_of(recipe, len(twins) if twins else len(request.D_f)).n
 
 
 def _cut(request: Request, rows: np.ndarray) -> Request:

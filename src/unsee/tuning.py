@@ -6,18 +6,20 @@ As in the paper's supplement, each trial divides D_f and D_f,clean 80 / 20 in fi
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial, TrialState
 from torch import nn
 
 from unsee import store
-from unsee.errors import InputError, Interrupted
+from unsee.errors import InputError, Interrupted, UnseeWarning
 from unsee.formulation import Request, Validation
 from unsee.memory import Memory
 from unsee.recipe import PAPERS, Recipe, recipe_of
@@ -26,8 +28,8 @@ from unsee.trials import DIVERGED, Budget, Trials, best
 
 # Departs from the paper, which does not state its ranges: these hold all of Table S1 with room on both sides.
 SPACE = {"lr": (1e-6, 1e-3), "lambda_kl": (1e3, 1e6), "lambda_f": (0.03, 10.0)}
+ROOM = 10.0  # around a recipe's own value that lies outside
 PATIENCE = 0.5  # seconds between two looks at whether the others have finished
-ROOM = 10.0  # on both sides of a start that lies outside
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,8 @@ class Found:
     score: float
     deviation: float
     trials: tuple[dict[str, Any], ...]
+    of: Mapping[str, Any] = field(default_factory=dict)
+    """What was searched on, by hash, and how."""
 
     @property
     def holds(self) -> bool:
@@ -64,6 +68,7 @@ def tune(
     budget: Budget = Budget(),  # noqa: B008
     space: Mapping[str, tuple[float, float]] = SPACE,
     seed: int = 0,
+    device: torch.device | str | None = None,
     on_trial: Callable[[Found], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Found:
@@ -75,9 +80,10 @@ def tune(
     Any number of processes may call this with the same folder: they share the trials. Each may be
     killed; the same call goes on.
     """
-    base = replace(recipe_of(recipe, request.pattern, PAPERS), epochs=budget.epochs)
+    base = recipe_of(recipe, request.pattern, PAPERS)
+    base = replace(base, epochs=budget.epochs or base.epochs)
     ranges = _ranges(space, base)
-    trials = Trials(model, request, memory, validation, base, budget, ranges, seed)
+    trials = Trials(model, request, memory, validation, base, budget, ranges, seed, device)
     study = Study.open(Path(folder), trials.identity(), seed)
     start = {name: getattr(base, name) for name in ranges}
     end = time.monotonic() + 60 * (budget.minutes or math.inf)
@@ -96,12 +102,12 @@ def tune(
             stopped = error
             break
         if trial is not None and on_trial:
-            on_trial(_found(study, base))
+            on_trial(_found(study, trials))
         if len(study.finished()) >= budget.trials:
             break
         if trial is None:
             time.sleep(PATIENCE)  # the others may die, and leave theirs to be drawn anew
-    found = _found(study, base)
+    found = _found(study, trials)
     if not found.trials:
         raise stopped or InputError("at least one finished trial", "none", "give the search more time")
     if not found.holds:
@@ -119,9 +125,12 @@ def _ranges(space: Mapping[str, tuple[float, float]], base: Recipe) -> dict[str,
         if not 0 < low < high < math.inf:
             raise InputError(f"0 < low < high for {name}", f"{low:g} and {high:g}", "turn or widen it")
         if start := getattr(base, name):
-            low, high = (
-                (low, high) if low <= start <= high else (min(low, start / ROOM), max(high, start * ROOM))
-            )
+            if not low <= start <= high and (low, high) == SPACE[name]:
+                low, high = min(low, start / ROOM), max(high, start * ROOM)
+            elif not low <= start <= high:  # a range of one's own: no further than it must
+                low, high = min(low, start), max(high, start)
+                said = f"its range is widened to {low:g} to {high:g}"
+                warnings.warn(f"The search starts at {name} = {start:g}: {said}.", UnseeWarning, stacklevel=3)
             found[name] = FloatDistribution(low, high, log=True)
     return found
 
@@ -133,6 +142,8 @@ def write(found: Found, folder: Path | str) -> dict[str, Any]:
         "score": found.score,
         "deviation": found.deviation,
         "samples": found.samples,
+        "seconds": sum(trial["seconds"] or 0.0 for trial in found.trials),
+        "of": dict(found.of),
         "recipe": asdict(found.recipe),
         "trials": list(found.trials),
     }
@@ -140,15 +151,16 @@ def write(found: Found, folder: Path | str) -> dict[str, Any]:
     return words
 
 
-def _found(study: Study, base: Recipe) -> Found:
-    trials = study.finished()
-    rows, leader = tuple(_row(number, trial) for number, trial in enumerate(trials)), best(study)
+def _found(study: Study, trials: Trials) -> Found:
+    rows = tuple(_row(number, trial) for number, trial in enumerate(study.finished()))
+    base, leader = trials.base, best(study)
+    of = trials.identity() | {"threads": torch.get_num_threads(), "torch": str(torch.__version__)}
     if leader is None:
-        return Found(base, 0.0, 0.0, rows)
+        return Found(base, 0.0, 0.0, rows, of)
     recipe = replace(base, **leader.params, name=f"tuned from {base.name}")
     folds = leader.user_attrs["folds"]
     spread = float(np.std(folds, ddof=1)) if len(folds) > 1 else 0.0
-    return Found(recipe, leader.value or 0.0, spread, rows)
+    return Found(recipe, leader.value or 0.0, spread, rows, of)
 
 
 def _row(number: int, trial: FrozenTrial) -> dict[str, Any]:

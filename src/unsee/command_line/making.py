@@ -103,9 +103,9 @@ def train(a: argparse.Namespace) -> int:
 
 def tune(a: argparse.Namespace) -> int:
     """`unsee tune`: leaves recipe.json, search.json and search.png in the study's folder."""
-    model, request, memory, validation, recipe = _to_tune(a)
+    model, request, memory, validation, recipe, seed = _to_tune(a)
     if validation is None:
-        do = "write `remember` into the case" if is_case(a.model) else "give --D-r, or --data with --class"
+        do = "name more in the case's `remember`" if is_case(a.model) else "give a larger --D-r, or --data"
         raise InputError("D_r for validation", "none", do)
     prune = a.prune if a.prune >= 0 else None
     budget = tuning.Budget(a.trials, a.minutes, a.folds, a.epochs, prune, a.grace)
@@ -130,7 +130,8 @@ def tune(a: argparse.Namespace) -> int:
             folder=a.out,
             budget=budget,
             space=space,
-            seed=a.seed,
+            seed=seed,
+            device=networks.device_of(a.device),
             on_trial=show,
             stop=stop,
         )
@@ -150,20 +151,20 @@ def tune(a: argparse.Namespace) -> int:
 
 def _to_tune(
     a: argparse.Namespace,
-) -> tuple[nn.Module, Request, remembering.Memory | None, Validation | None, Recipe]:
-    """Return what is searched on, and where the search starts: as the case says, or the options."""
+) -> tuple[nn.Module, Request, remembering.Memory | None, Validation | None, Recipe, int]:
+    """Return what is searched on, where the search starts, and its seed: as the case says, or the options."""
     if is_case(a.model):
         refuse_options(a, but=("epochs", "batch_size"))
         ready = examining.examine(cases.load(a.model), Path(a.model).parent, allow_code=a.allow_code)
         recipe = replace(ready.recipe, batch_size=a.batch_size or ready.recipe.batch_size)
-        return ready.model, ready.request, ready.memory, ready.four.validation, recipe
+        return ready.model, ready.request, ready.memory, ready.four.validation, recipe, ready.case.seed
     for option in ("pattern", "memory"):
         if getattr(a, option) is None:
             raise UsageError(f"--{option}", "none", "name it, or name a case file")
     model = networks.load(a.model)
     four = four_from(a, model)
     memory = remembering.Memory.load(a.memory)
-    return model, four.request(a.pattern), memory, four.validation, recipe_from(a, PAPERS)
+    return model, four.request(a.pattern), memory, four.validation, recipe_from(a, PAPERS), a.seed
 
 
 def reproduce(a: argparse.Namespace) -> int:

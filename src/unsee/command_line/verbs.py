@@ -195,7 +195,8 @@ def _tune(verbs: Any) -> None:
     verb.add_argument("--trials", type=int, default=200, metavar="N", help="finished trials (%(default)s)")
     verb.add_argument("--minutes", type=float, metavar="X", help="stop after so long")
     verb.add_argument("--folds", type=int, default=5, metavar="N", help="parts of D_f (%(default)s)")
-    verb.add_argument("--epochs", type=int, default=10, metavar="N", help="epochs a fold (%(default)s)")
+    text = "epochs a fold (the recipe's: 10 in the paper's)"
+    verb.add_argument("--epochs", type=int, metavar="N", help=text)
     verb.add_argument("--batch-size", type=int, metavar="N", help="samples of D_f a step (the recipe's)")
     text = "give a trial up when so far behind the best (%(default)s); a negative number: never"
     verb.add_argument("--prune", type=float, default=0.05, metavar="X", help=text)
