@@ -1,16 +1,13 @@
 import dataclasses
-import warnings
 
-import numpy as np
 import pytest
 import torch
 
-from unsee import sources
-from unsee.datasets import Dataset
-from unsee.errors import InputError, UnseeWarning, UsageError
-from unsee.formulation import TABLE_1, Arrow, FourDatasets, FourSets, Request, pattern_of
-from unsee.kinds import PLAIN
-from unsee.transforms import custom, line, patch, scattered, tile
+from unsee.data.samples import overlap
+from unsee.errors import InputError, UsageError
+from unsee.formulation import TABLE_1, Arrow, FourDatasets, FourSets, Request, Validation, pattern_of
+from unsee.sources import TrainTest
+from unsee.transforms import patch, tile
 
 
 def test_table_1_is_the_papers():
@@ -122,40 +119,6 @@ def test_empty_sets(data):
         Request("B", data.train, empty)
 
 
-def test_sets_that_do_not_fit_each_other(data):
-    D_f = sets(data)["D_f"]
-    with pytest.raises(InputError, match="the same classes in D_f and D_f,clean"):
-        Request("B", D_f, Dataset(D_f.x, [0] * len(D_f)))
-    with pytest.raises(InputError, match="the same value range"):
-        Request("B", D_f, D_f.rescaled(0, 1))
-    with pytest.raises(InputError, match="samples of one shape"):
-        Request("B", D_f, D_f.with_(x=D_f.x[..., :7]))
-
-
-WRONG = [
-    line(),
-    line().then(tile()),
-    custom(lambda x: x, "nothing"),
-    custom(lambda x: 255 - x, "negative"),
-    custom(lambda x: x.flip(-1), "mirror"),
-    patch(torch.full((6, 6), 255), 0, 0),
-]
-
-
-@pytest.mark.parametrize("T", WRONG, ids=lambda T: T.name)
-def test_a_wrong_T_is_flagged(data, T):
-    with pytest.warns(UnseeWarning, match="does not lead from D_f,clean to D_f"):
-        Request("B", **sets(data), T=T)
-
-
-def test_a_right_T_is_not_flagged(data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Request("B", **sets(data), T=tile())
-        order = np.random.default_rng(0).permutation(60)
-        Request("B", sets(data)["D_f"].subset(order), sets(data)["D_f_clean"], tile())
-
-
 def test_a_share_of_a_class_carries_T_and_the_rest_of_it_is_remembered(data):
     four = FourDatasets.of_class(data, 3, tile(), share=0.25, validation=0)
     assert len(four.train.D_f) == round(0.25 * len(data.train.of_class(3)))
@@ -171,15 +134,22 @@ def test_a_share_of_a_class_carries_T_and_the_rest_of_it_is_remembered(data):
             FourDatasets.of_class(data, 3, tile(), share=share)
 
 
-def test_a_T_by_chance_need_not_lead_to_the_very_samples_of_D_f(data):
-    clean = data.train.of_class(0)
-    logo = scattered(torch.full((3, 3), 255), (3, 5), seed=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Request("C", scattered(torch.full((3, 3), 255), (3, 5))(clean), clean, logo)
+def test_D_r_extra_that_is_given_has_a_validation_part_too(data):
+    """Found in the field, without anybody knowing T: the search needs some of it to choose by."""
+    D_r, clean = data.train.subset(range(100)), data.train.of_class(0)
+    given = {"D_r": D_r, "D_f": tile()(clean), "D_f_clean": clean}
+    twin = FourDatasets.of_sets(FourSets(**given, D_r_extra=D_r.with_(x=255 - D_r.x)))
+    assert torch.equal(255 - twin.validation.D_r_extra.x, twin.validation.D_r.x)  # cut alike
+    assert twin.train.D_r_extra is None
+    few = FourDatasets.of_sets(FourSets(**given, D_r_extra=data.test))
+    n = len(few.validation.D_r_extra)
+    assert 0 < n < len(data.test) - len(few.test.D_r_extra)
+    assert overlap(few.validation.D_r_extra, few.test.D_r_extra) == 0
 
 
-def test_D_f_and_its_clean_twins_are_of_one_kind():
-    table = sources.bundled_adult().train.subset(range(4))
-    with pytest.raises(InputError, match="the same columns or vocabulary"):
-        Request("C", table, table.with_(kind=PLAIN))
+def test_where_D_r_is_too_small_there_is_no_validation(data):
+    rows = torch.cat([torch.nonzero(data.train.y == c).flatten()[:4] for c in range(10)])
+    few = TrainTest(data.train.subset(rows), data.test)
+    assert FourDatasets.of_class(few, 0, tile()).validation is None
+    with pytest.raises(InputError, match=r"samples in D_r\^val, found none"):
+        Validation(data.train.subset([]))

@@ -23,7 +23,7 @@ LAYERS = [
     *("data.known.*", "data.catalogue", "data.fetching", "sources"),
     *("data.listings", "data.labels", "data.columnar", "data.hugging_face", "data.reading", "data.samples"),
     *("layers", "networks", "answers"),
-    *("transforms", "columns", "phrases", "parsing", "filling", "formulation", "twins"),
+    *("transforms", "columns", "phrases", "parsing", "filling", "conditions", "formulation", "twins"),
     *("rules", "tiers", "fisher", "sketch", "wordcounts", "memory"),
     *("terms", "paper.reported", "recipe", "standins", "replay"),
     *(

@@ -4,7 +4,6 @@
 central restriction is a type. Only judgement ever holds all four sets.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,10 +11,10 @@ from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from unsee.conditions import check_alike, check_T
 from unsee.datasets import Dataset, concatenate
-from unsee.errors import InputError, UnseeWarning, UsageError
+from unsee.errors import InputError, UsageError
 from unsee.randomness import stream
 from unsee.sources import TrainTest
 from unsee.transforms import Transform
@@ -94,9 +93,9 @@ class Request:
             found = "none" if self.D_f_clean is None else "an empty one"
             do = "give D_f without the information"
             raise InputError(f"D_f,clean (Table 1, Pattern {name})", found, do)
-        _check_alike(self.D_f, self.D_f_clean)
+        check_alike(self.D_f, self.D_f_clean)
         if self.T is not None and not self.T.by_chance:
-            _check_T(self.T, self.D_f, self.D_f_clean)
+            check_T(self.T, self.D_f, self.D_f_clean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +104,11 @@ class Validation:
 
     D_r: Dataset
     D_r_extra: Dataset | None = None
+
+    def __post_init__(self) -> None:
+        for name, data in (("D_r^val", self.D_r), ("D_r,extra^val", self.D_r_extra)):
+            if data is not None and not len(data):
+                raise InputError(f"samples in {name}", "none", "give more, or no validation")
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +209,7 @@ class FourDatasets:
         parts: dict[str, tuple[Dataset, Dataset]] = {}
         for name, data in sets.present().items():
             twin = {"D_f_clean": sets.D_f, "D_r_extra": sets.D_r}.get(name)
-            cut_by = twin if twin is not None and len(twin) == len(data) else data
-            rows = cut_by.with_(x=torch.arange(len(data))).split(test, seed)
-            parts[name] = (data.subset(rows[0].x), data.subset(rows[1].x))
+            parts[name] = _cut(data, twin, test, seed)
         train, judged = (FourSets(**{name: part[i] for name, part in parts.items()}) for i in (0, 1))
         return cls._holding_out(train, judged, T, validation, seed)
 
@@ -219,8 +221,14 @@ class FourDatasets:
         if train.D_r is None or validation == 0:
             return cls(train, test, None, T)
         rest, held = train.D_r.split(validation, seed)
-        kept = FourSets(rest, train.D_f, train.D_f_clean)
-        return cls(kept, test, Validation(held, T(held) if T else None), T)
+        kept, extra = FourSets(rest, train.D_f, train.D_f_clean), train.D_r_extra
+        if not len(held):
+            return cls(kept, test, None, T)
+        if T is not None:
+            extra = T(held)
+        elif extra is not None:
+            extra = _cut(extra, train.D_r, validation, seed)[1]
+        return cls(kept, test, Validation(held, extra or None), T)
 
     @property
     def pretraining(self) -> Dataset:
@@ -236,6 +244,13 @@ class FourDatasets:
         if row.name == "A":
             return Request(row, self.train.D_f)
         return Request(row, self.train.D_f, self.train.D_f_clean, self.T)
+
+
+def _cut(data: Dataset, twin: Dataset | None, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
+    """Cut a set in two, by the rows of its twin where that is as long."""
+    by = twin if twin is not None and len(twin) == len(data) else data
+    rest, part = by.with_(x=torch.arange(len(data))).split(fraction, seed)
+    return data.subset(rest.x), data.subset(part.x)
 
 
 def _around(clean: Dataset, rest: Dataset, T: Transform | None, label: int | None = None) -> FourSets:
@@ -259,39 +274,3 @@ def _rows(data: Dataset, label: int, share: float, seed: int) -> np.ndarray:
 
 def _apart(data: Dataset, rows: np.ndarray) -> tuple[Dataset, Dataset]:
     return data.subset(rows), data.subset(np.setdiff1d(np.arange(len(data)), rows))
-
-
-def _check_alike(D_f: Dataset, D_f_clean: Dataset) -> None:
-    for what in ("classes", "value_range"):
-        if getattr(D_f, what) != getattr(D_f_clean, what):
-            found = f"{getattr(D_f, what)} and {getattr(D_f_clean, what)}"
-            raise InputError(
-                f"the same {what.replace('_', ' ')} in D_f and D_f,clean", found, "bring them in line"
-            )
-    if D_f.kind != D_f_clean.kind:
-        found = f"{D_f.kind.name} and {D_f_clean.kind.name}, or others of the kind"
-        raise InputError("the same columns or vocabulary in D_f and D_f,clean", found, "bring them in line")
-    if D_f.x.shape[1:] != D_f_clean.x.shape[1:]:
-        found = f"{tuple(D_f.x.shape[1:])} and {tuple(D_f_clean.x.shape[1:])}"
-        raise InputError("samples of one shape in D_f and D_f,clean", found, "resize them")
-
-
-def _check_T(T: Transform, D_f: Dataset, D_f_clean: Dataset) -> None:
-    """Warn where the paper's second condition fails: the distance of T(D_f,clean) to D_f is small."""
-    kind, few = D_f.kind, D_f_clean.subset(range(min(100, len(D_f_clean))))
-    sample = kind.vectors(T(few).x, D_f.x)
-    parts = [kind.vectors(part, D_f.x) for part in D_f.x.split(4096)]
-    nearest = torch.stack([torch.cdist(sample, part).amin(1) for part in parts]).amin(0).mean()
-    typical = _typical_distance(kind.vectors(D_f.x[:500], D_f.x))
-    if len(D_f) > 1 and nearest > 0.1 * typical:
-        share = float(nearest / typical)
-        warnings.warn(
-            f"T = {T.name} does not lead from D_f,clean to D_f: the distance is {share:.0%} of that between "
-            "samples of D_f, at most 10% expected. Check T, or leave it out.",
-            UnseeWarning,
-            stacklevel=4,
-        )
-
-
-def _typical_distance(x: Tensor) -> Tensor:
-    return (x - x.roll(1, 0)).norm(dim=1).mean()

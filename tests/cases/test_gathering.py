@@ -9,7 +9,7 @@ from PIL import Image
 from shop import write_case
 from unsee import networks
 from unsee.cases import case
-from unsee.cases.gathering import Gathering, _cut
+from unsee.cases.gathering import Gathering, _cut, _divided, _division
 from unsee.cases.models import open_model
 from unsee.data.samples import overlap
 from unsee.errors import InputError, UnseeWarning, UsageError
@@ -43,6 +43,17 @@ def test_what_is_trained_on_and_what_is_judged_by_are_apart(shop, opened):
     assert (len(four.validation.D_r), len(four.test.D_r)) == (50, 50)
     assert torch.equal(four.T(four.test.D_f_clean).x, four.test.D_f.x)
     assert torch.equal(four.T(four.test.D_r).x, four.test.D_r_extra.x)
+
+
+def test_of_a_given_D_r_extra_half_is_to_choose_by_where_T_is_unknown(shop, opened):
+    known, _ = gathered(shop, opened)
+    D_r, train = known.validation.D_r, known.train
+    four = _divided(train.D_f, train.D_f_clean, D_r, D_r.with_(x=255 - D_r.x), None)
+    assert _division(four).endswith("; extra 25 to choose by (D_r,extra^val), 25 to judge by")
+    assert overlap(four.validation.D_r_extra, four.test.D_r_extra) == 0
+    assert torch.equal(255 - four.validation.D_r_extra.x, four.validation.D_r.x)  # twins are cut alike
+    one = _divided(train.D_f, train.D_f_clean, D_r, D_r.subset([0]), None)
+    assert (one.validation.D_r_extra, len(one.test.D_r_extra)) == (None, 1)
 
 
 @pytest.mark.parametrize("name", ["remember", "extra"])

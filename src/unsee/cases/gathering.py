@@ -169,7 +169,10 @@ def _check_apart(trained: dict[str, Dataset | None], judged: dict[str, Dataset |
 def _divided(
     bad: Dataset, clean: Dataset | None, D_r: Dataset | None, extra: Dataset | None, T: Transform | None
 ) -> FourDatasets:
-    """Return the sets: a fifth of D_f and D_f,clean, and half of D_r, are kept for the judgement."""
+    """Return the sets: a fifth of D_f and D_f,clean, and half of D_r, are kept for the judgement.
+
+    So is half of D_r,extra where it is given and T is not: the other half may be chosen by.
+    """
     kept, tested = _cut(len(bad), TEST)
     one = bad.with_(name="D_f")
     train, test = FourSets(None, one.subset(kept)), FourSets(None, one.subset(tested))
@@ -182,9 +185,12 @@ def _divided(
     if len(D_r) < 2:
         raise InputError("two samples in `remember` or more", f"{len(D_r)}", "add some, or leave it out")
     held, judged = (D_r.with_(name="D_r").subset(rows) for rows in _cut(len(D_r), HELD))
+    chosen_by = T(held) if T is not None else None
     if extra is None and T is not None:
         extra = T(judged).with_(name="D_r_extra")
-    validation = Validation(held, T(held) if T else None)
+    elif extra is not None and T is None and len(extra) > 1:
+        chosen_by, extra = (extra.subset(rows) for rows in _cut(len(extra), HELD))
+    validation = Validation(held, chosen_by)
     return FourDatasets(train, replace(test, D_r=judged, D_r_extra=extra), validation, T)
 
 
@@ -197,6 +203,9 @@ def _division(four: FourDatasets) -> str:
     if four.validation and D_r is not None:
         held = len(four.validation.D_r)
         said += f"; remember {held:,} to hold the floor by (D_r^val), {len(D_r):,} to judge by"
+        extra, judged = four.validation.D_r_extra, four.test.D_r_extra
+        if four.T is None and extra is not None and judged is not None:
+            said += f"; extra {len(extra):,} to choose by (D_r,extra^val), {len(judged):,} to judge by"
     return said
 
 
