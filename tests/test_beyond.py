@@ -23,7 +23,7 @@ def test_the_dependence_goes_and_the_accuracies_stay(case, pattern, tmp_path):
     before, after = (dependence(each, four.test.D_r, four.T) for each in (model, result.model))
     assert result.recipe.name == "unsee/small"
     assert result.setting["replayed"] == "sketch"
-    assert before > 0.25
+    assert before > 0.2  # as the old network came out: 0.24 to 0.35, by the machine
     assert after < 0.08
     assert scores.all_met
     write_run(tmp_path, result, scores)

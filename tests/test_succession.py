@@ -6,9 +6,11 @@ import torch
 
 from unsee import networks
 from unsee.answers import accuracy
+from unsee.datasets import concatenate, sample_hashes
 from unsee.errors import InputError
 from unsee.floor import Floor
 from unsee.forgetting import forget
+from unsee.formulation import Request
 from unsee.memory import Memory, remember
 from unsee.recipe import RECIPES
 from unsee.replay import Replay
@@ -63,34 +65,62 @@ def test_a_memory_that_went_along_survives_its_file(twice, tmp_path):
     assert memory.of(twice[1].model) is memory
 
 
-@pytest.mark.parametrize("aside", [False, True])
-def test_what_goes_along_is_the_memory_less_D_f_and_with_D_f_clean(model, four, memory, tmp_path, aside):
-    request, new = four.request("B"), copy.deepcopy(model)
+@pytest.fixture
+def moved(model):
+    new = copy.deepcopy(model)
     with torch.no_grad():
         new[-1].bias += 0.1
-    kept = over(model, request, memory, RECIPES["unsee"])
-    heir = Succession.of(kept, request, tmp_path if aside else None)
-    found = heir.memory(model, new, nothing_forgotten=False)
-    D_r, clean = remember(model, four.train.D_r), remember(new, four.train.D_f_clean)
+    return new
+
+
+@pytest.mark.parametrize("aside", [False, True])
+@pytest.mark.parametrize("fisher_over", ["D_r", "D"])
+def test_what_goes_along_is_the_memory_less_D_f_and_with_D_f_clean(
+    model, moved, four, memory, tmp_path, aside, fisher_over
+):
+    request, recipe = four.request("B"), replace(RECIPES["unsee"], fisher_over=fisher_over)
+    kept = over(model, request, memory, recipe)
+    assert (kept is memory) == (fisher_over == "D")
+    heir = Succession.of(kept, request, tmp_path if aside else None, less=kept is not memory)
+    found = heir.memory(model, moved, forgotten=True)
+    D_r, clean = remember(model, four.train.D_r), remember(moved, four.train.D_f_clean)
     assert same(found, replace(D_r, model=clean.model).merge(clean))
     assert found.n == D_r.n + clean.n
-    found.check(new)
+    found.check(moved)
 
 
-def test_where_nothing_was_forgotten_the_memory_is_whole_again(model, four, memory):
-    kept = over(model, four.request("B"), memory, RECIPES["unsee"])
-    assert kept.n < memory.n
-    found = Succession.of(kept, four.request("B"), None).memory(model, model, nothing_forgotten=True)
+@pytest.mark.parametrize("fisher_over", ["D_r", "D"])
+def test_where_nothing_was_forgotten_the_memory_is_as_it_was(model, four, memory, fisher_over):
+    kept = over(model, four.request("B"), memory, replace(RECIPES["unsee"], fisher_over=fisher_over))
+    heir = Succession.of(kept, four.request("B"), None, less=kept is not memory)
+    found = heir.memory(model, model, forgotten=False)
     assert same(found, memory)
     assert sorted(found.samples.tolist()) == sorted(memory.samples.tolist())
 
 
 def test_what_the_memory_holds_of_D_f_clean_is_not_taken_in_twice(model, four):
     clean = four.train.D_f_clean
-    whole = remember(model, four.pretraining).merge(remember(model, clean.subset(range(10))))
-    heir = Succession.of(whole, four.request("B"), None)
+    whole = remember(model, four.train.D_r).merge(remember(model, clean.subset(range(10))))
+    heir = Succession.of(whole, four.request("B"), None, less=True)
     assert len(heir.learnt) == len(clean) - 10
-    all_of_it = remember(model, four.pretraining).merge(remember(model, clean))
-    heir = Succession.of(all_of_it, four.request("B"), None)
+    all_of_it = remember(model, four.train.D_r).merge(remember(model, clean))
+    heir = Succession.of(all_of_it, four.request("B"), None, less=True)
     assert heir.learnt is None
-    assert heir.memory(model, model, nothing_forgotten=False) is all_of_it
+    assert heir.memory(model, model, forgotten=True) is all_of_it
+
+
+@pytest.mark.parametrize("name", ["pattern-a/rld", "pattern-a/rnd"])
+def test_no_recipe_leaves_what_was_forgotten_in_the_memory(model, four, memory, name):
+    """Over D while it forgets, as the paper's Pattern A: D_f goes out of it afterwards all the same."""
+    result = forget(model, Request("A", four.train.D_f), memory, replace(RECIPES[name], epochs=1))
+    hashes = sample_hashes(four.train.D_f.x, four.train.D_f.y)
+    assert torch.isin(hashes, memory.samples).all()
+    assert not torch.isin(hashes, result.memory.samples).any()
+    assert same(result.memory, remember(model, four.train.D_r))
+
+
+def test_of_D_f_only_as_much_is_taken_out_as_is_there(model, moved, four, memory):
+    D_f = four.train.D_f
+    twice = Request("A", concatenate([D_f, D_f, four.train.D_f_clean], "D_f"))  # some twice, some never there
+    found = Succession.of(memory, twice, None, less=False).memory(model, moved, forgotten=True)
+    assert found.n == memory.n - len(D_f)

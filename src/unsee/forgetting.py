@@ -94,7 +94,7 @@ def forget(
     by, less = leaned_on(memory), kept is not memory
     del memory  # large, and with luck nobody else's
     loss = _loss(old, request, kept, recipe, outputs, seed, L_f)
-    aside = Succession.of(kept, request, folder) if again and kept else None
+    aside = Succession.of(kept, request, folder, less=less) if again and kept else None
     del kept
     new, touch = loss.model, last_touch(loss)
     floor = Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes, loss.gone)
@@ -111,7 +111,7 @@ def forget(
     line = (*lineage, _generation(new, old, request, identity, floor, done))
     setting = setting_of(by, loss, floor, done)
     del loss, touch, floor, watch  # F and much else: the memory needs the room
-    heir = aside.memory(old, new, nothing_forgotten=less and done.back_to == 0) if aside else None
+    heir = aside.memory(old, new, forgotten=done.back_to != 0) if aside else None
     return Forgotten(new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting, heir, line)
 
 

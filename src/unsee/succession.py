@@ -1,12 +1,13 @@
 """Succession: what the memory must hold before a model forgets, and what goes along to the new model."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unsee.datasets import Dataset, sample_hashes
 from unsee.formulation import Request
@@ -28,39 +29,64 @@ def over(model: nn.Module, request: Request, memory: Memory | None, recipe: Reci
 
 @dataclass(frozen=True, eq=False)
 class Succession:
-    """A memory set aside while the model forgets, and what the new model will know beside it."""
+    """A memory set aside while the model forgets, and by what the new model's is to differ from it."""
 
     kept: Callable[[], Memory]
     sketch: Sketch | WordCounts | None
-    D_f: Dataset
+    taken_out: Dataset | None
+    """D_f, where its share was taken out before."""
+    held: Dataset | None
+    """What the memory still holds of D_f, where it was not."""
     learnt: Dataset | None
     """D_f,clean, as far as the memory does not hold it."""
 
     @classmethod
-    def of(cls, kept: Memory, request: Request, folder: Path | str | None) -> Self:
-        """Set the memory aside: where there is a folder, in there, as the descent needs its room."""
+    def of(cls, kept: Memory, request: Request, folder: Path | str | None, *, less: bool) -> Self:
+        """Set the memory aside: where there is a folder, in there, as the descent needs its room.
+
+        `less` says that D_f's share is out of it (see `over`).
+        """
+        D_f, clean = request.D_f, request.D_f_clean
+        held = None if less else _some(D_f, _found(D_f, kept))
+        learnt = None if clean is None else _some(clean, ~_found(clean, kept))
         aside = kept.resting(folder) if folder else lambda: kept
-        return cls(aside, kept.sketch, request.D_f, _learnt(request.D_f_clean, kept))
+        return cls(aside, kept.sketch, D_f if less else None, held, learnt)
 
-    def memory(self, old: nn.Module, new: nn.Module, *, nothing_forgotten: bool) -> Memory:
-        """Return the memory as it holds for the new model: with D_f,clean's share, which it has learnt.
+    def memory(self, old: nn.Module, new: nn.Module, *, forgotten: bool) -> Memory:
+        """Return the memory as it holds for the new model: without D_f's share, with that of D_f,clean.
 
-        That is to be kept when it forgets again: of a class that was known by T nothing else is left.
-        Where nothing was forgotten, with D_f's share again instead.
+        What the new model has learnt of D_f,clean is to be kept when it forgets again: of a class that was
+        known by T nothing else is left. Where nothing was `forgotten`, the memory is as it was.
         """
         give_back()
-        # The new share first, then the memory, into the share's own room: both at once would not fit.
-        if nothing_forgotten:
-            share = remember(old, self.D_f, sketch=self.sketch)
-            return self.kept().merge(share, using_up=True).of(new)
+        # A share first, then the memory, into the share's own room: all at once would not fit.
+        if not forgotten:
+            share = remember(old, self.taken_out, sketch=self.sketch) if self.taken_out else None
+            return (self.kept().merge(share, using_up=True) if share else self.kept()).of(new)
+        without = self._without_D_f(old)
         if self.learnt is None:
-            return self.kept().of(new)
+            return without().of(new)
         share = remember(new, self.learnt, sketch=self.sketch)
-        return self.kept().of(new).merge(share, using_up=True)
+        return without().of(new).merge(share, using_up=True)
+
+    def _without_D_f(self, old: nn.Module) -> Callable[[], Memory]:
+        if self.held is None:
+            return self.kept
+        share = remember(old, self.held, sketch=self.sketch)
+        left = self.kept().subtract(share, using_up=True)
+        return lambda: left
 
 
-def _learnt(clean: Dataset | None, kept: Memory) -> Dataset | None:
-    if clean is None:
-        return None
-    rows = torch.nonzero(~torch.isin(sample_hashes(clean.x, clean.y), kept.samples)).flatten()
-    return clean.subset(rows) if len(rows) else None
+def _found(data: Dataset, memory: Memory) -> Tensor:
+    """Return which samples the memory holds; of those that are there more often than in it, so many."""
+    hashes = sample_hashes(data.x, data.y)
+    left = Counter(memory.samples[torch.isin(memory.samples, hashes)].tolist())
+    found = []
+    for sample in hashes.tolist():
+        found.append(left[sample] > 0)
+        left[sample] -= 1
+    return torch.tensor(found)
+
+
+def _some(data: Dataset, rows: Tensor) -> Dataset | None:
+    return data.subset(torch.nonzero(rows).flatten()) if rows.any() else None
