@@ -45,7 +45,7 @@ LAYERS = [
     *("report.examples", "report.facts", "report.run", "report.tables", "report.verdict"),
     *("report.charts", "report.page"),
     *("origin", "runs", "demo"),
-    *("paper.cells", "paper.rows", "paper.growing", "paper.scale", "paper.running"),
+    *("paper.cells", "paper.rows", "paper.growing", "paper.scale", "paper.pretraining", "paper.running"),
     *("paper.claims", "paper.choices", "paper.drawing", "paper.page", "paper.experiments"),
     *(
         "cases.notation",

@@ -19,7 +19,7 @@ import run as beyond
 from page import floors, told
 
 from unsee import evaluate, forget, store
-from unsee.paper import running
+from unsee.paper import pretraining
 from unsee.paper.cells import DATA, Unit
 from unsee.paper.scale import Scale
 from unsee.recipe import RECIPES
@@ -35,7 +35,7 @@ def judged(model, four) -> dict:
 
 def run(data: str, seeds: int) -> None:
     """All rows of one data set."""
-    ready = running.pretrained(Unit(data, None), Scale(), Path("runs/paper"))
+    ready = pretraining.pretrained(Unit(data, None), Scale(), Path("runs/paper"))
     whole = beyond.sketched(ready)
     memories = {"sketch": whole, "Fisher": replace(whole, sketch=None), "no memory": None}
     place = HERE / "classes"

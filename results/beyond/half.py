@@ -21,7 +21,7 @@ from unsee import FourDatasets, forget, remember, sources, store
 from unsee.answers import logits
 from unsee.datasets import Dataset, concatenate
 from unsee.formulation import SETS, FourSets
-from unsee.paper import running
+from unsee.paper import pretraining
 from unsee.paper.cells import TRANSFORMS, Unit
 from unsee.paper.growing import halved
 from unsee.paper.scale import Scale
@@ -38,7 +38,7 @@ def half(sets: FourSets) -> FourSets:
 
 def trained(D: Dataset, name: str, rates=UNIT.at_half) -> torch.nn.Module:
     """Train the network at half the size from scratch."""
-    return running._trained(running._mlp(D, Scale()), D, rates, WORK / f"half-{name}", {})
+    return pretraining.in_parts(pretraining.mlp(D, Scale()), D, rates, WORK / f"half-{name}", {})
 
 
 def judged(model: torch.nn.Module, test: FourSets) -> dict:

@@ -33,7 +33,7 @@ from unsee.datasets import Dataset, concatenate
 from unsee.forgetting import Forgotten
 from unsee.formulation import TABLE_1
 from unsee.memory import Memory
-from unsee.paper import running
+from unsee.paper import pretraining
 from unsee.paper.cells import TRANSFORMS, Unit
 from unsee.paper.scale import Scale
 from unsee.randomness import stream
@@ -122,7 +122,7 @@ def method(recipe: Recipe) -> dict:
 def ready(data: str, T: str) -> tuple[FourDatasets, torch.nn.Module, Memory]:
     """Return the sets, the pretrained network and its memory with a sketch."""
     if data == "cifar-10":  # 85 million parameters: those of the reproduction
-        found = running.pretrained(Unit(data, T), Scale(), PAPERS)
+        found = pretraining.pretrained(Unit(data, T), Scale(), PAPERS)
         return found.four, found.model, sketched(found)
     four = FourDatasets.of_class(sources.fashion_mnist(), 0, TRANSFORMS[T]())
     D = four.pretraining
@@ -133,7 +133,7 @@ def ready(data: str, T: str) -> tuple[FourDatasets, torch.nn.Module, Memory]:
     return four, model, Memory.load(path)
 
 
-def sketched(found: running.Pretrained) -> Memory:
+def sketched(found: pretraining.Pretrained) -> Memory:
     """Return the memory of a network of the reproduction, with a sketch beside its Fisher."""
     D = found.four.pretraining
     sketch = Sketch.empty(D.x, len(D.classes), D.value_range, 32)
@@ -181,7 +181,7 @@ def scratch(way: str, data: str, T: str, four: FourDatasets) -> dict:
             D = half_with(four.T, D)
         folder = WORK / f"{data}-{T}-{'with-T' if with_T else 'retrained'}"
         rates = GENTLY if with_T else ()
-        return judged(running.trained(Unit(data, T), D, Scale(), folder, at_half=rates), four)
+        return judged(pretraining.trained(Unit(data, T), D, Scale(), folder, at_half=rates), four)
     if with_T:
         D = concatenate([D, four.T(D)], "with and without T")
     return judged(train(networks.network("mlp", D), D, epochs=3 if with_T else 5).model, four)

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from unsee import Memory, networks, remember, store, train
+from unsee import Memory, evaluate, evaluator, forget, networks, remember, store
 from unsee.answers import as_input
 from unsee.datasets import Dataset
 from unsee.errors import Diverged, InputError
@@ -30,8 +30,8 @@ from unsee.formulation import FourDatasets
 from unsee.layers import Standardise
 from unsee.paper.cells import Cell, Unit
 from unsee.paper.growing import halved
+from unsee.paper.pretraining import Pretrained, in_parts, pretrained
 from unsee.paper.rows import Rows, summary
-from unsee.paper.running import Pretrained, evaluate, evaluator, forget, pretrained
 from unsee.paper.scale import Scale
 from unsee.sources import TrainTest
 
@@ -111,8 +111,7 @@ def another(unit: Unit, reading: str) -> Pretrained:
     model: nn.Module = networks.network("mlp", D, printed="continuous" not in reading)
     if "inputs" in reading:
         model[0] = Standardise((0.0,), (255.0,))
-    for i, (n, lr) in enumerate(epochs):
-        model = train(model, D, epochs=n, lr=lr, folder=folder / f"part-{i + 1}" if i else folder).model
+    model = in_parts(model, D, epochs, folder, {})
     return Pretrained(unit, four, model, remember(model, D), networks.identity(model))
 
 

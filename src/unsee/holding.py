@@ -59,16 +59,23 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def grabbed(path: Path, *, wait: bool = True) -> int:
-    """Return a handle that holds a file until it is closed; without waiting: or BlockingIOError."""
+    """Return a handle that holds a file until it is closed; without waiting: or BlockingIOError.
+
+    Whoever held it before may have removed it, and another made it anew: that one is then taken.
+    """
     import fcntl
 
-    lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
+    while True:
+        lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            os.close(lock)
+            raise
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(path), os.fstat(lock)):
+                return lock
         os.close(lock)
-        raise
-    return lock
 
 
 def _holder(folder: Path) -> str:

@@ -1,17 +1,17 @@
 import os
-from dataclasses import replace
+import threading
+import time
+from dataclasses import asdict, replace
 
 import pytest
 
-from unsee import networks, sources, store
+from unsee import sources, store
 from unsee.errors import InputError, Interrupted
-from unsee.holding import locked
-from unsee.paper import cells
+from unsee.holding import grabbed
 from unsee.paper.cells import METHODS, Cell, Unit
-from unsee.paper.growing import grown, halved
 from unsee.paper.rows import Rows
-from unsee.paper.running import remaining, run_all, trained, write_scratch
-from unsee.paper.scale import QUICK
+from unsee.paper.running import remaining, run_all, write_scratch
+from unsee.paper.scale import QUICK, Scale
 
 TILE, PLAIN = Unit("fashion-mnist", "tile"), Unit("fashion-mnist", None)
 TINY = replace(QUICK, pretraining_epochs=1, epochs=1, limit=20)
@@ -42,11 +42,21 @@ def test_what_is_finished_is_never_run_again(tmp_path):
 def test_how_long_it_will_take_is_told_by_runs_on_the_same_data(tmp_path):
     rows, line = Rows(tmp_path), Cell(Unit("fashion-mnist", "line"), "B", "CE")
     cells = {TILE: [Cell(TILE, pattern, "CE") for pattern in "BC"], line.unit: [line]}
-    told = lambda: remaining(cells, rows, TINY)  # noqa: E731
-    assert told() == "Runs that remain: 2 in fashion-mnist-tile; 1 in fashion-mnist-line"
+    told = lambda: remaining(cells, rows, TINY, tmp_path / "work")  # noqa: E731
+    after = ", after its network"
+    assert told() == f"Runs that remain: 2 in fashion-mnist-tile{after}; 1 in fashion-mnist-line{after}"
     rows.add(cells[TILE][0], {"network": "net"}, 0, {"seconds": 1200})
+    store.write_json(tmp_path / "fashion-mnist-tile-pretrained.json", {"network": "net", "seconds": 600})
+    store.write_json(tmp_path / "work" / "fashion-mnist-tile" / "memory.safetensors", {})  # is there
     tile, other = (f"1 in fashion-mnist-{T}, about 20 minutes" for T in ("tile", "line"))
-    assert told() == f"Runs that remain: {tile}; {other}"
+    assert told() == f"Runs that remain: {tile}; {other}{after}, about 10 minutes"
+
+
+def test_unless_told_there_are_ten_runs_and_three_on_cifar_10(tmp_path):
+    cells = {unit: [Cell(unit, "B", "CE")] for unit in (TILE, Unit("cifar-10", "tile"))}
+    text = remaining(cells, Rows(tmp_path), Scale(), tmp_path)
+    assert "10 in fashion-mnist-tile" in text
+    assert "3 in cifar-10-tile" in text
 
 
 def test_more_seeds_are_added_and_truncation_has_one(tmp_path):
@@ -91,7 +101,8 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path):
     assert calls > 3
     whole = Rows(tmp_path / "whole")
     run_all([cell], whole, replace(TINY, batch_size=16), tmp_path / "work", print)
-    assert stopped.read(cell) == whole.read(cell)
+    found, expected = ({**rows.read(cell)[0], "seconds": None} for rows in (stopped, whole))
+    assert found == expected
     assert not (tmp_path / "work" / TILE.name / f"{cell.name}-0").exists()
 
 
@@ -130,13 +141,22 @@ def test_rows_of_another_recipe_are_refused_those_of_another_network_left_as_the
         )
     assert not said  # before anything is run
     more = [cell, Cell(TILE, "C", "CE")]
-    [reason] = run_all(more, rows, TINY, tmp_path / "elsewhere", print)
-    assert "found none: choose another folder" in reason
-    assert not (tmp_path / "elsewhere").exists()  # refused before anything was trained
     run_all([cell], Rows(tmp_path / "others"), replace(TINY, pretraining_epochs=2), tmp_path / "other", print)
     [reason] = run_all(more, rows, replace(TINY, pretraining_epochs=2), tmp_path / "other", print)
     assert "found network" in reason
     assert rows.read(cell) == before
+    assert not rows.read(more[1])
+
+
+def test_a_network_that_is_gone_is_made_anew_and_its_rows_gone_on_with(tmp_path):
+    """As on another machine of the same kind: only the rows came along."""
+    rows, cells = Rows(tmp_path / "rows"), [Cell(TILE, pattern, "CE") for pattern in "BC"]
+    run_all(cells[:1], rows, TINY, tmp_path / "work", print)
+    before, said = rows.read(cells[0]), []
+    assert run_all(cells, rows, TINY, tmp_path / "elsewhere", said.append) == []
+    assert "after its network" in said[0]
+    assert rows.read(cells[0]) == before
+    assert len(rows.read(cells[1])) == 1
 
 
 def test_what_is_all_there_needs_neither_data_nor_network(tmp_path, monkeypatch):
@@ -148,14 +168,26 @@ def test_what_is_all_there_needs_neither_data_nor_network(tmp_path, monkeypatch)
     assert "all runs are there" in said[1]
 
 
-def test_a_run_that_another_process_is_at_is_left_to_it(tmp_path):
-    cells, rows, said = [Cell(TILE, "B", line) for line in ("CE", "CE + RLD")], Rows(tmp_path / "rows"), []
+@pytest.mark.parametrize("does_it", [False, True])
+def test_what_another_process_is_at_is_waited_for_and_taken_over_if_it_dies(tmp_path, does_it):
+    cells, rows = [Cell(TILE, "B", line) for line in ("CE", "CE + RLD")], Rows(tmp_path / "rows")
     (tmp_path / "work" / TILE.name).mkdir(parents=True)
-    with locked(tmp_path / "work" / TILE.name / f"{cells[0].name}-0.lock"):
-        run_all(cells, rows, TINY, tmp_path / "work", said.append)
-    assert [len(rows.read(cell)) for cell in cells] == [0, 1]
-    run_all(cells, rows, TINY, tmp_path / "work", said.append)
+    lock = grabbed(tmp_path / "work" / TILE.name / f"{cells[0].name}-0.lock")
+
+    def other() -> None:
+        while not rows.read(cells[1]):  # meanwhile what nobody is at is done
+            time.sleep(0.01)
+        if does_it:
+            key = store.read_json(rows.path(cells[1]))["key"] | asdict(TINY.recipe(cells[0]))
+            rows.add(cells[0], key, 0, {"seconds": 7})
+        os.close(lock)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    run_all(cells, rows, TINY, tmp_path / "work", lambda _: None)
+    thread.join()
     assert [len(rows.read(cell)) for cell in cells] == [1, 1]
+    assert (rows.read(cells[0])[0] == {"seconds": 7}) == does_it
     assert not list(tmp_path.rglob("*-0.lock"))
 
 
@@ -172,33 +204,6 @@ def test_two_processes_begun_at_once_share_the_network_and_the_runs(tmp_path):
     run_all(cells, rows, TINY, tmp_path / "work", lambda _: None)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert [len(rows.read(cell)) for cell in cells] == [1, 1]
-
-
-def test_a_network_begun_at_half_the_size_goes_on_where_it_was_stopped(tmp_path, data, monkeypatch):
-    monkeypatch.setitem(cells.AT_HALF, "fashion-mnist", ((1, 0.02), (1, 0.01)))
-    monkeypatch.setitem(cells.PRETRAINING, "fashion-mnist", ((1, 0.001), (1, 0.0003)))
-    D, scale = data.train, replace(TINY, pretraining_epochs=None)
-    end = networks.identity(trained(TILE, D, scale, tmp_path / "undisturbed"))
-    assert end != networks.identity(grown(networks.network("mlp", halved(D), printed=True), D))
-    calls = 0
-
-    def stop() -> bool:
-        nonlocal calls
-        calls += 1
-        return calls % 7 == 0
-
-    for _ in range(20):
-        try:
-            model = trained(TILE, D, scale, tmp_path / "stopped", stop=stop)
-            break
-        except Interrupted:
-            pass
-    assert networks.identity(model) == end
-    assert calls > 14
-    folders = {
-        path.parent.relative_to(tmp_path / "stopped") for path in tmp_path.glob("stopped/**/checkpoint.*")
-    }
-    assert {str(folder) for folder in folders} == {".", "part-2", "half", "half/part-2"}
 
 
 def test_a_folder_of_another_run_is_refused_and_not_called_skipped(tmp_path):

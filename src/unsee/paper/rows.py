@@ -26,8 +26,15 @@ class Rows:
 
     def network(self, unit: Unit) -> str | None:
         """Return the hash of the network that a unit's rows are of, as far as there are any."""
+        return self._pretrained(unit).get("network")
+
+    def pretraining(self, unit: Unit) -> float | None:
+        """Return how many seconds it took to make that network, where it was written down."""
+        return self._pretrained(unit).get("seconds")
+
+    def _pretrained(self, unit: Unit) -> dict[str, Any]:
         path = self.folder / f"{unit.name}-pretrained.json"
-        return store.read_json(path)["network"] if path.exists() else None
+        return store.read_json(path) if path.exists() else {}
 
     def read(self, cell: Cell) -> dict[int, dict[str, Any]]:
         """Return the finished runs by seed."""

@@ -1,102 +1,28 @@
-"""Run the cells: pretrain a unit once, remember once, forget with every seed that is not there yet."""
+"""Run the cells: forget with every seed that is not there yet, on the one network of each unit."""
 
 import contextlib
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
 from unsee import networks, store
-from unsee.datasets import Dataset
 from unsee.errors import Diverged, InputError
 from unsee.evaluation import evaluate, evaluator
 from unsee.forgetting import forget
 from unsee.formulation import FourDatasets
 from unsee.holding import grabbed, locked
-from unsee.memory import Memory, remember
 from unsee.paper.cells import Cell, Unit
-from unsee.paper.growing import grown, halved
+from unsee.paper.pretraining import Pretrained, pretrained, trained
 from unsee.paper.rows import Rows
 from unsee.paper.scale import Scale
 from unsee.scores import Scores
-from unsee.sources import TrainTest
-from unsee.training import train
 
 Say = Callable[[str], None]
 CHECKPOINT_SECONDS = 200.0  # a state of CIFAR-10's network has 680 MB
-
-
-@dataclass(frozen=True, eq=False)
-class Pretrained:
-    """A unit ready to forget: its data, its network, its memory."""
-
-    unit: Unit
-    four: FourDatasets
-    model: nn.Module
-    memory: Memory
-    id: str
-
-
-def pretrained(
-    unit: Unit,
-    scale: Scale,
-    work: Path,
-    *,
-    data: TrainTest | None = None,
-    progress: bool = False,
-    stop: Any = None,
-) -> Pretrained:
-    """Return the unit's network and memory from `work`, or make them: once for each (data, T)."""
-    four = FourDatasets.of_class(data or scale.data(unit.data), 0, unit.transform())
-    folder = work / unit.name
-    model = trained(unit, four.pretraining, scale, folder, progress=progress, stop=stop)
-    networks.save(model, folder / "model.safetensors")
-    path = folder / "memory.safetensors"
-    memory = Memory.load(path) if path.exists() else None
-    if memory is None or memory.model != networks.identity(model):
-        memory = remember(model, four.pretraining, progress=progress)
-        memory.save(path)
-    return Pretrained(unit, four, model, memory, networks.identity(model))
-
-
-def trained(
-    unit: Unit,
-    D: Dataset,
-    scale: Scale,
-    folder: Path,
-    *,
-    at_half: Iterable[tuple[int, float]] = (),
-    **words: Any,
-) -> nn.Module:
-    """Train the unit's network on D from scratch, as the unit is pretrained; goes on where it was stopped.
-
-    `at_half` are other epochs and learning rates for what is done at half the size.
-    """
-    if scale.pretraining_epochs:
-        return _trained(_mlp(D, scale), D, ((scale.pretraining_epochs, 0.01),), folder, words)
-    if not unit.at_half:
-        return _trained(_mlp(D, scale), D, unit.pretraining, folder, words)
-    half = halved(D)
-    small = _trained(_mlp(half, scale), half, at_half or unit.at_half, folder / "half", words)
-    return _trained(grown(small, D), D, unit.pretraining, folder, words)
-
-
-def _mlp(D: Dataset, scale: Scale) -> networks.Network:
-    return networks.network("mlp", D, printed=scale.printed)
-
-
-def _trained(
-    model: nn.Module, D: Dataset, parts: Iterable[tuple[int, float]], folder: Path, words: dict[str, Any]
-) -> nn.Module:
-    for i, (epochs, lr) in enumerate(parts):
-        part = folder / f"part-{i + 1}" if i else folder
-        model = train(model, D, epochs=epochs, lr=lr, folder=part, **words).model
-    return model
 
 
 def run_cell(
@@ -143,7 +69,8 @@ def run_all(
     for unit, mine in units.items():
         if known := rows.network(unit):
             _missing(mine, rows, scale, known)  # rows of another recipe are refused before anything is run
-    say(remaining(units, rows, scale))
+    tell = lambda text: say(f"{text}{remaining(units, rows, scale, work)}")  # noqa: E731
+    tell("")
     for unit, mine in units.items():
         known = rows.network(unit)
         if known and not _missing(mine, rows, scale, known):
@@ -151,43 +78,79 @@ def run_all(
             continue
         try:
             opened[unit.data] = opened.get(unit.data) or scale.data(unit.data)
-            if known:
-                _check_network(known, work / unit.name, rows.folder)
         except InputError as error:
             skipped.append(f"{unit.name}: {error}")
             continue
         words = {"data": opened[unit.data], "progress": progress, "stop": stop}
-        work.mkdir(parents=True, exist_ok=True)
-        with locked(work / f"{unit.name}.lock"):  # who comes second waits for the network, and shares it
-            ready = pretrained(unit, scale, work, **words)
-            if not known:
-                _write_pretrained(rows.folder / f"{unit.name}-pretrained.json", ready)
-        _run_unit(mine, ready, rows, scale, work / unit.name, say, stop)
+        ready = _ready(unit, rows, scale, work, words)
+        if known and ready.id != known:
+            skipped.append(f"{unit.name}: {_of_another(known, ready.id, work / unit.name, rows)}")
+            continue
+        for wait in (False, True):  # first what nobody is at; then what others were at and have left
+            _run_unit(mine, ready, rows, scale, work / unit.name, tell, stop, wait)
     return skipped
 
 
+def _ready(unit: Unit, rows: Rows, scale: Scale, work: Path, words: dict[str, Any]) -> Pretrained:
+    """Return the unit's network, made if it is not there; who comes second waits for it, and shares it."""
+    work.mkdir(parents=True, exist_ok=True)
+    with locked(work / f"{unit.name}.lock"):
+        start = time.monotonic()
+        ready = pretrained(unit, scale, work, **words)
+        if not rows.network(unit):
+            _write_pretrained(rows.folder / f"{unit.name}-pretrained.json", ready, time.monotonic() - start)
+    return ready
+
+
+def _of_another(known: str, found: str, folder: Path, rows: Rows) -> InputError:
+    """Say why rows are not gone on with: the last bits of a network are its machine's."""
+    expected = f"network {known[:10]}, which the rows in {rows.folder} are of, at {folder}"
+    do = "choose another folder for rows (--out), where all are run anew"
+    return InputError(expected, f"network {found[:10]}", do)
+
+
 def _run_unit(
-    cells: list[Cell], ready: Pretrained, rows: Rows, scale: Scale, folder: Path, say: Say, stop: Any
+    cells: list[Cell],
+    ready: Pretrained,
+    rows: Rows,
+    scale: Scale,
+    folder: Path,
+    tell: Say,
+    stop: Any,
+    wait: bool,
 ) -> None:
-    """Run what is missing of a unit; what another process is at, or has done meanwhile, is left to it."""
+    """Run what is missing of a unit; what another process is at is left to it, or waited for."""
     for cell, seed in _missing(cells, rows, scale, ready.id):
         place = folder / f"{cell.name}-{seed}"
-        with _claimed(place.with_suffix(".lock")) as mine:
+        with _claimed(place.with_suffix(".lock"), wait) as mine:
             if not mine or seed in rows.read(cell):
                 continue
-            say(f"{cell.name}, seed {seed}. {remaining({ready.unit: cells}, rows, scale)}")
-            start = time.monotonic()
-            run = run_cell(cell, ready, seed, scale, place, stop)
-            run["seconds"] = round(time.monotonic() - start)
+            tell(f"{cell.name}, seed {seed}. ")
+            with _timed(place) as seconds:
+                run = run_cell(cell, ready, seed, scale, place, stop)
+            run["seconds"] = round(seconds())
             rows.add(cell, _key(cell, scale, ready.id), seed, run)
             shutil.rmtree(place, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _claimed(path: Path) -> Iterator[bool]:
+def _timed(place: Path) -> Iterator[Callable[[], float]]:
+    """Count the seconds of a run, with those that it took before it was stopped."""
+    path = place / "spent.json"
+    before, start = store.read_json(path)["seconds"] if path.exists() else 0.0, time.monotonic()
+    spent = lambda: before + time.monotonic() - start  # noqa: E731
+    try:
+        yield spent
+    except BaseException:
+        store.write_json(path, {"seconds": spent()})
+        raise
+
+
+@contextlib.contextmanager
+def _claimed(path: Path, wait: bool) -> Iterator[bool]:
     """Hold a run, so that processes side by side share the work; whether it was free."""
     try:
-        lock = grabbed(path, wait=False)
+        lock = grabbed(path, wait=wait)
     except BlockingIOError:
         yield False
         return
@@ -205,14 +168,17 @@ def _missing(cells: list[Cell], rows: Rows, scale: Scale, network: str) -> list[
 def _without(there: dict[Cell, dict[int, Any]], scale: Scale) -> list[tuple[Cell, int]]:
     return [
         (cell, seed)
-        for seed in range(scale.seeds)
+        for seed in range(max(scale.runs(cell.unit.data) for cell in there))
         for cell, runs in there.items()
         if seed not in runs and (seed == 0 or cell.line != "truncation")
     ]
 
 
-def remaining(units: dict[Unit, list[Cell]], rows: Rows, scale: Scale) -> str:
-    """Say how many runs are missing, and how long they take if they take as long as those that are there."""
+def remaining(units: dict[Unit, list[Cell]], rows: Rows, scale: Scale, work: Path) -> str:
+    """Say how many runs are missing, and how long they take if they take as long as those that are there.
+
+    Of a network that is not here yet, its pretraining too.
+    """
     there = {unit: {cell: rows.read(cell) for cell in cells} for unit, cells in units.items()}
     parts = []
     for unit, mine in there.items():
@@ -220,22 +186,16 @@ def remaining(units: dict[Unit, list[Cell]], rows: Rows, scale: Scale) -> str:
         seconds = [run["seconds"] for runs in alike for run in runs.values() if "seconds" in run]
         if left := len(_without(mine, scale)):
             minutes = left * sum(seconds) / max(len(seconds), 1) / 60
-            parts.append(f"{left} in {unit.name}" + (f", about {minutes:.0f} minutes" if seconds else ""))
+            said = f"{left} in {unit.name}" + (f", about {minutes:.0f} minutes" if seconds else "")
+            if not (work / unit.name / "memory.safetensors").exists():
+                took = [s for other in units if other.data == unit.data if (s := rows.pretraining(other))]
+                said += ", after its network" + (f", about {max(took) / 60:.0f} minutes" if took else "")
+            parts.append(said)
     return f"Runs that remain: {'; '.join(parts) or 'none'}"
 
 
 def _key(cell: Cell, scale: Scale, network: str) -> dict[str, Any]:
     return {"network": network, **asdict(scale.recipe(cell))}
-
-
-def _check_network(known: str, folder: Path, rows: Path) -> None:
-    """Refuse, before hours of pretraining, to go on with rows of a network that is not here."""
-    path = folder / "model.safetensors"
-    found = networks.identity(networks.load(path)) if path.exists() else None
-    if found != known:
-        words = f"network {found[:10]}" if found else "none"
-        do = "choose another folder for rows (--out), where all are run anew"
-        raise InputError(f"network {known[:10]}, which the rows in {rows} are of, at {path}", words, do)
 
 
 def write_scratch(
@@ -262,9 +222,10 @@ def write_scratch(
     return []
 
 
-def _write_pretrained(path: Path, ready: Pretrained) -> None:
+def _write_pretrained(path: Path, ready: Pretrained, seconds: float) -> None:
     scores = brief(evaluate(ready.model, ready.four))
-    store.write_json(path, {"network": ready.id, "scores": scores, "memory_n": ready.memory.n})
+    words = {"network": ready.id, "scores": scores, "memory_n": ready.memory.n, "seconds": round(seconds)}
+    store.write_json(path, words)
 
 
 def _rounded(trajectory: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
