@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from unsee import Memory, evaluate, evaluator, forget, networks, remember, store
+from unsee import Memory, evaluate, evaluator, forget, networks, remember, store, terms
 from unsee.answers import as_input
 from unsee.datasets import Dataset
 from unsee.errors import Diverged, InputError
@@ -33,6 +33,7 @@ from unsee.paper.growing import halved
 from unsee.paper.pretraining import Pretrained, in_parts, pretrained
 from unsee.paper.rows import Rows, summary
 from unsee.paper.scale import Scale
+from unsee.randomness import stream
 from unsee.sources import TrainTest
 
 HERE, WORK = Path("results/paper"), Path("runs/paper")
@@ -48,6 +49,8 @@ READINGS = {
     "5 epochs": {"epochs": 5},
     "20 epochs": {"epochs": 20},
     "Fisher of means of 128": {"fisher_over": 128},
+    "L_c and L_f summed over the batch": {"summed": True},
+    "RLD's labels drawn once": {"once": True},
 }
 # Of RLD in Pattern A, for which the paper has one learning rate, 1e-5, and one lambda_KL, 1e5.
 READINGS_A = {
@@ -60,6 +63,8 @@ READINGS_A = {
     "learning rate 3e-5": {"lr": 3e-5},
     "learning rate 1e-4": {"lr": 1e-4},
     "Fisher of means of 128": {"fisher_over": 128},
+    "L_f summed over the batch": {"summed": True},
+    "RLD's labels drawn once": {"once": True},
 }
 # Of the network, which is pretrained anew; with the first of them, the Fisher of means too.
 CONTINUOUS, AFTER = "activation continuous", "T put on the halved images"
@@ -71,13 +76,23 @@ PHOTOGRAPHS = Unit("cifar-10", "tile"), Unit("cifar-10", "line")
 
 def run(ready: Pretrained, cell: Cell, changes: dict) -> dict:
     """Forget once under one reading, and return the accuracies."""
-    memory, request = ready.memory, ready.four.request(cell.pattern)
+    memory, request, recipe = ready.memory, ready.four.request(cell.pattern), cell.recipe
+    words = {"seed": 0, "evaluator": evaluator(ready.four, 2000), "again": False}
     if isinstance(size := changes.get("fisher_over"), int):
         D = ready.four.pretraining if cell.pattern == "A" else ready.four.train.D_r
-        memory, changes = of_batch_means(ready.model, D, memory, size), {**changes, "fisher_over": "D"}
-    words = {"seed": 0, "evaluator": evaluator(ready.four, 2000), "again": False}
+        memory, changes = of_batch_means(ready.model, D, memory, size), {"fisher_over": "D"}
+    elif "summed" in changes:  # B (L_c + L_f) + lambda_KL R at lr: the means at B lr, with lambda_KL / B
+        n = recipe.batch_size
+        changes = {"lr": n * recipe.lr, "lambda_kl": recipe.lambda_kl / n}
+    elif "once" in changes:  # D_f carries its labels: what RLD draws for a sample is the same at each step
+        if recipe.fisher_over == "D_r":
+            memory = memory.subtract(remember(ready.model, request.D_f))
+        among = list(range(1 if recipe.labels == "others" else 0, len(request.D_f.classes)))
+        u = terms.random_labels(len(request.D_f), among, stream(0, "labels drawn once"))
+        request, changes = replace(request, D_f=request.D_f.with_(y=u)), {"fisher_over": "D"}
+        words["L_f"] = lambda y, _, labels: terms.rld(y, labels)
     try:
-        result = forget(ready.model, request, memory, replace(cell.recipe, **changes), **words)
+        result = forget(ready.model, request, memory, replace(recipe, **changes), **words)
     except Diverged:
         return {"diverged": True, "network": ready.id}
     found = evaluate(result.model, ready.four).accuracies()
@@ -133,19 +148,21 @@ def of(unit: Unit, reading: str) -> FourDatasets:
 def page(rows: dict) -> str:
     """Return the tables of all readings as Markdown."""
     lines = []
-    for title, cells in {
-        "Fashion-MNIST, tile": ("B", "C"),
-        "CIFAR-10 at half the size, tile": ("cifar-10-tile, B", "cifar-10-tile, C"),
-        "CIFAR-10 at half the size, line": ("cifar-10-line, B", "cifar-10-line, C"),
-        "Fashion-MNIST, Pattern A, RLD": ("A",),
-    }.items():
+    for title, cells, unit in (
+        ("Fashion-MNIST, tile", ("B", "C"), TILE),
+        ("Fashion-MNIST, Pattern A, RLD", ("A",), PLAIN),
+        ("CIFAR-10 at half the size, tile", ("cifar-10-tile, B", "cifar-10-tile, C"), None),
+        ("CIFAR-10 at half the size, line", ("cifar-10-line, B", "cifar-10-line, C"), None),
+    ):
         found = [(*name.split(": "), row) for name, row in rows.items() if name.split(": ")[0] in cells]
         if not found:
             continue
         columns = SETS[:2] if cells == ("A",) else (*SETS, "highest D_r_extra")
         lines += [f"## {title}", ""]
         if cells == ("A",):
-            lines += [f"The paper has 0.819 on D_r and 0.012 on D_f{of_another(rows['A: as chosen'])}.", ""]
+            lines += ["The paper has 0.819 on D_r and 0.012 on D_f.", ""]
+        if unit and (said := of_another(unit, cells[0], rows)):
+            lines += [said, ""]
         lines += [f"| pattern | reading | {' | '.join(columns)} |", "|---" * (len(columns) + 2) + "|"]
         for cell, reading, row in sorted(found, key=lambda item: cells.index(item[0])):
             values = [f"{row[c]:.3f}" for c in columns] if "diverged" not in row else ["diverged"]
@@ -155,14 +172,19 @@ def page(rows: dict) -> str:
     return "\n".join(["# Readings of what the paper leaves open", "", __doc__.strip(), "", *lines])
 
 
-def of_another(row: dict) -> str:
-    """Say so where the rows of Table 2 are of another network than these."""
-    known = store.read_json(HERE / "rows" / f"{PLAIN.name}-pretrained.json")["network"]
+def of_another(unit: Unit, pattern: str, rows: dict) -> str:
+    """Say so where the rows of the paper's page are of another network than these."""
+    known, row = Rows(HERE / "rows").network(unit), rows[f"{pattern}: as chosen"]
     if row["network"] == known:
         return ""
-    mean = summary(Rows(HERE / "rows").read(Cell(PLAIN, "A", "RLD")), "D_f")[0]
-    names = f"network {row['network'][:10]}, pretrained as Table 2's {known[:10]} was, on another machine"
-    return f" ({names}: as chosen, D_f is {row['D_f']:.3f} here and {mean:.3f} there)"
+    name = "D_f" if pattern == "A" else "D_r_extra"
+    there = Rows(HERE / "rows").read(Cell(unit, pattern, "RLD" if pattern == "A" else LINE))
+    mean, deviation, n = summary(there, name)
+    return (
+        f"Network {row['network'][:10]}, pretrained as {known[:10]} of [the page](README.md) was, on another "
+        f"machine: as chosen, {pattern} ends at {name} {row[name]:.3f}, there at {mean:.3f} ± {deviation:.3f} "
+        f"({n} runs)."
+    )
 
 
 def run_all(rows: dict, path: Path, cells: dict, prepare: Callable[[], Pretrained]) -> None:

@@ -10,7 +10,7 @@ def test_choices_are_of_the_scale_that_was_run(tmp_path):
     for scale, size, epochs in ((Scale(), 128, 10), (QUICK, 64, 1), (replace(QUICK, batch_size=7), 7, 1)):
         found = {what: here for what, _, here in choices(Rows(tmp_path), scale)}
         assert found["batch size"] == f"128 for pretraining, {size} for forgetting"
-        assert found["epochs of Pattern A"].startswith(f"{epochs},")
+        assert found["epochs and momentum of Pattern A"].startswith(f"{epochs} and 0.9,")
 
 
 def test_a_second_fisher_is_told_where_it_was_run(tmp_path):

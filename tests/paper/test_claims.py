@@ -6,7 +6,7 @@ from unsee.paper.claims import CLAIMS, check
 from unsee.paper.rows import Rows
 
 NAMES = ("D_r", "D_f", "D_f_clean", "D_r_extra")
-FORGETS, PREVENTS = "CE alone forgets D_r", "Fisher prevents it"
+FORGETS, LESSENS, PREVENTS = "CE alone forgets D_r", "Fisher lessens it", "Fisher prevents it"
 LIFTS, AROUND = "RLD lifts D_r,extra where CE + Fisher does not", "D_r,extra remains around 50 %"
 
 
@@ -39,7 +39,7 @@ def verdicts(rows, case):
 
 def test_nothing_run_nothing_judged(rows):
     assert {v.holds for v in check(rows)} == {None}
-    assert len({(claim.words, claim.case) for claim in CLAIMS}) == len(CLAIMS) == 29
+    assert len({(claim.words, claim.case) for claim in CLAIMS}) == len(CLAIMS) == 51
 
 
 @pytest.mark.parametrize("data", ["fashion-mnist", "cifar-10"])
@@ -77,30 +77,39 @@ def test_the_lines_of_figure_4(rows, data, pattern):
     unit, case = Unit(data, "tile"), f"{data}, tile, {pattern}"
     before(rows, unit, 0.88, 0.05)
     put(rows, unit, pattern, "CE", (0.48, 0.05))
-    put(rows, unit, pattern, "CE + Fisher", (0.70, 0.10))
+    put(rows, unit, pattern, "CE + Fisher", (0.79, 0.10))
     put(rows, unit, pattern, "CE + Fisher + RLD", (0.72, 0.55))
-    assert verdicts(rows, case) == {FORGETS: True, PREVENTS: True, LIFTS: True, AROUND: True}
-    put(rows, unit, pattern, "CE + Fisher", (0.67, 0.20))
+    assert verdicts(rows, case) == {FORGETS: True, LESSENS: True, PREVENTS: True, LIFTS: True, AROUND: True}
+    put(rows, unit, pattern, "CE + Fisher", (0.77, 0.26))
     put(rows, unit, pattern, "CE + Fisher + RLD", (0.72, 0.66))
-    assert verdicts(rows, case) == {FORGETS: True, PREVENTS: False, LIFTS: False, AROUND: False}
+    found = {FORGETS: True, LESSENS: True, PREVENTS: False, LIFTS: False, AROUND: False}
+    assert verdicts(rows, case) == found
     put(rows, unit, pattern, "CE", (0.80, 0.05))
-    assert verdicts(rows, case)[FORGETS] is False
+    assert (verdicts(rows, case)[FORGETS], verdicts(rows, case)[LESSENS]) == (False, False)
+
+
+@pytest.mark.parametrize("unit", [Unit("fashion-mnist", "line"), Unit("cifar-10", "color")])
+def test_less_is_by_more_than_chance(rows, unit):
+    case = f"{unit.data}, {unit.T}, B"
+    before(rows, unit, 0.88, 0.05)
+    put(rows, unit, "B", "CE", (0.40, 0.0), (0.60, 0.0))
+    put(rows, unit, "B", "CE + Fisher", (0.55, 0.0), (0.65, 0.0))
+    assert verdicts(rows, case)[LESSENS] is False  # 0.10 higher, of an error of 0.11
+    put(rows, unit, "B", "CE", (0.49, 0.0), (0.51, 0.0))
+    put(rows, unit, "B", "CE + Fisher", (0.59, 0.0), (0.61, 0.0))
+    assert verdicts(rows, case)[LESSENS] is True
+    assert [v.figures for v in check(rows) if v.claim.case == case and v.claim.words == LESSENS] == [
+        "D_r: before 0.880, CE 0.500, CE + Fisher 0.600; 26% of the fall is gone"
+    ]
 
 
 @pytest.mark.parametrize("pattern", "BC")
 def test_how_far_D_r_extra_rises(rows, pattern):
     line, color = Unit("fashion-mnist", "line"), Unit("cifar-10", "color")
-    for after, of_line, of_color in (
-        (0.05, False, False),
-        (0.1, False, True),
-        (0.2, True, True),
-        (0.4, True, False),
-    ):
+    for after, of_line, of_color in ((0.05, False, False), (0.1, False, True), (0.3, True, False)):
         for unit in (line, color):
             before(rows, unit, 0.5, 0.08)
             put(rows, unit, pattern, "CE + Fisher + RLD", (0.5, after))
-        assert verdicts(rows, f"fashion-mnist, line, {pattern}") == {
-            "D_r,extra rises": of_line,
-            AROUND: after > 0.35,
-        }
-        assert verdicts(rows, f"cifar-10, color, {pattern}") == {"The rise of D_r,extra is slight": of_color}
+        judged = lambda case: {w: h for w, h in verdicts(rows, case).items() if h is not None}  # noqa: E731
+        assert judged(f"fashion-mnist, line, {pattern}") == {"D_r,extra rises": of_line, AROUND: after > 0.35}
+        assert judged(f"cifar-10, color, {pattern}") == {"The rise of D_r,extra is slight": of_color}

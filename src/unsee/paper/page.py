@@ -57,11 +57,12 @@ def sections(rows: Rows) -> dict[str, str]:
 
 
 def _heading(scale: Scale, skipped: list[str]) -> str:
+    runs = " and ".join(f"{scale.runs(data)} runs on {data}" for data in DATA)
     parts = [
         "Written by `unsee reproduce` from the files in `rows/`: ours beside Hayase, Yasutomi, Katoh "
-        "(arXiv 2012.11849). Accuracies are on the test sets, after the last epoch; curves use the first "
-        f"{scale.limit:,} images of each set. One pretrained network for each (data, T); runs are "
-        "forgetting runs on it, seeds 0, 1, 2 and so on."
+        f"(arXiv 2012.11849). `unsee reproduce all` is all of it, each line with {runs}. Accuracies are on "
+        f"the test sets, after the last epoch; curves use the first {scale.limit:,} images of each set. One "
+        "pretrained network for each (data, T); runs are forgetting runs on it, seeds 0, 1, 2 and so on."
     ]
     if scale.quick:
         parts.append(
@@ -153,7 +154,7 @@ def _differences(rows: Rows) -> str:
     if tried := _link(rows, "What was tried to explain it, on fashion-mnist, is in [readings](readings.md)."):
         why.append(tried)
     if any("cifar-10" in difference for difference in said):
-        why.append("Our network of cifar-10 was begun at half the size (docs/decisions/0029).")
+        why.append("How our network of cifar-10, and its rows here, were made: docs/decisions/0029.")
     return " ".join(["Where we differ:", *sorted(said), *why])
 
 
@@ -242,16 +243,17 @@ def claims_table(rows: Rows) -> str:
 
 
 def _where_they_fail(verdicts: list[Verdict], rows: Rows) -> str:
-    failed = [f"{v.claim.words} ({v.claim.case}: {v.figures})" for v in verdicts if v.holds is False]
+    failed: dict[str, list[str]] = {}
+    for v in verdicts:
+        if v.holds is False:
+            failed.setdefault(v.claim.words, []).append(v.claim.case)
     if not failed:
         return ""
-    tried = _link(
-        rows,
-        " What the paper leaves open was tried one by one on fashion-mnist, tile: [readings](readings.md).",
-    )
+    said = ". ".join(f"*{words}*, on {'; '.join(cases)}" for words, cases in failed.items())
+    tried = _link(rows, " What the paper leaves open was tried one by one: [readings](readings.md).")
     grown = " Our networks of cifar-10 were begun at half the size (docs/decisions/0029)."
-    here = grown if any(v.holds is False and DATA[1] in v.claim.case for v in verdicts) else ""
-    return f"Not seen here: {'; '.join(failed)}.{tried}{here}"
+    here = grown if any(DATA[1] in case for cases in failed.values() for case in cases) else ""
+    return f"Not seen here: {said}.{tried}{here}"
 
 
 def _choices_table(rows: Rows, scale: Scale) -> str:
