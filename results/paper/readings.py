@@ -182,8 +182,8 @@ def of_another(unit: Unit, pattern: str, rows: dict) -> str:
     mean, deviation, n = summary(there, name)
     return (
         f"Network {row['network'][:10]}, pretrained as {known[:10]} of [the page](README.md) was, on another "
-        f"machine: as chosen, {pattern} ends at {name} {row[name]:.3f}, there at {mean:.3f} ± {deviation:.3f} "
-        f"({n} runs)."
+        f"machine: as chosen, {pattern} ends at {name} {row[name]:.3f}, there at {mean:.3f} ± "
+        f"{deviation:.3f} ({n} runs)."
     )
 
 

@@ -11,6 +11,9 @@ from PIL import Image
 from calling import forget, run
 from shop import write_case
 from unsee import tuning
+from unsee.cases import case as cases
+from unsee.cases import examining
+from unsee.data.samples import overlap
 
 
 @pytest.mark.parametrize(
@@ -121,4 +124,44 @@ def test_a_case_is_tuned_around_its_own_recipe(shop, tmp_path, capsys):
     capsys.readouterr()
     assert run("tune", path, "--pattern", "B", "--out", tmp_path / "x") == 2
     assert run("tune", write_case(shop, remember=None), "--out", tmp_path / "y", *small) == 3
-    assert "write `remember` into the case" in capsys.readouterr().err
+    assert "name more in the case's `remember`" in capsys.readouterr().err
+
+
+def test_no_test_data_reaches_the_search_through_the_verb(case, tmp_path):
+    """The same file with the test labels shuffled: the same recipe, the same trials."""
+    folder, old, four = case
+    known = dict(np.load(folder / "data.npz"))
+    shuffled = np.random.default_rng(0).permutation(known["y_test"])
+    assert (shuffled != known["y_test"]).any()
+    np.savez(tmp_path / "shuffled.npz", **known | {"y_test": shuffled})
+    words = ("--memory", folder / "memory.safetensors", "--pattern", "B", "--trials", 2, "--folds", 2)
+    found = []
+    for data in (folder / "data.npz", tmp_path / "shuffled.npz"):
+        out = tmp_path / data.stem
+        small = ("--epochs", 1, "--batch-size", 16, "--out", out)
+        assert run("tune", old, "--data", data, *four[2:], *words, *small) == 0
+        trials = json.loads((out / "search.json").read_text())["trials"]
+        found.append([{**trial, "seconds": None} for trial in trials])
+        found.append((out / "recipe.json").read_bytes())
+    assert found[:2] == found[2:]
+
+
+def test_a_case_is_searched_by_its_validation_its_seed_and_the_device(shop, tmp_path, monkeypatch, capsys):
+    seen = {}
+
+    def tune(model, request, memory, validation, recipe, **words):
+        seen.update(words, validation=validation)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tuning, "tune", tune)
+    path = write_case(shop, seed=7)
+    assert run("tune", path, "--out", tmp_path, "--device", "cpu") == 130
+    assert (seen["seed"], str(seen["device"])) == (7, "cpu")
+    test = examining.examine(cases.load(path), shop).four.test
+    for judged, chosen_by in (
+        (test.D_r, seen["validation"].D_r),
+        (test.D_r_extra, seen["validation"].D_r_extra),
+    ):
+        assert overlap(judged, chosen_by) == 0
+    assert run("tune", path, "--out", tmp_path, "--device", "nonsense") in (2, 3)
+    assert len(capsys.readouterr().err.strip().splitlines()) == 2  # one of each
