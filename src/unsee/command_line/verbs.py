@@ -220,7 +220,7 @@ def _reproduce(verbs: Any) -> None:
     text = "networks and memories, to go on from (%(default)s)"
     verb.add_argument("--work", default="runs/paper", metavar="FOLDER", help=text)
     verb.add_argument("--quick", action="store_true", help="bundled data, one seed, few epochs: does it run?")
-    verb.add_argument("--seeds", type=int, metavar="N", help="forgetting runs for each line (10)")
+    verb.add_argument("--seeds", type=int, metavar="N", help="runs of each line (10; cifar-10: 3)")
     verb.add_argument("--data", metavar="NAME", help="only fashion-mnist or cifar-10")
 
 
