@@ -134,10 +134,19 @@ def judged(model: nn.Module, four: FourDatasets) -> dict:
 
 
 def variations(T: Transform) -> dict[str, Transform]:
-    """T as it was never shown: two pixels farther in, and at half its strength."""
+    """T as it was never shown: two pixels farther in, at half its strength, a quarter larger."""
+
+    def larger(x: torch.Tensor) -> torch.Tensor:
+        """Put T on as x -> a x + b of each pixel, both drawn larger from the corner at the lower right."""
+        b, most = (T.pixels(torch.full_like(x[:1], value)).float() for value in (0, 255))
+        size = x.shape[-1]
+        a, b = (F.interpolate(m, scale_factor=1.25)[..., -size:, -size:] for m in ((most - b) / 255, b))
+        return (a * x.float() + b).round().clamp(0, 255).to(x.dtype)
+
     return {
         "moved": Transform("moved", lambda x: T.pixels(x.roll((2, 2), (-2, -1))).roll((-2, -2), (-2, -1))),
         "dimmed": Transform("dimmed", lambda x: x // 2 + T.pixels(x.clone()) // 2),
+        "resized": Transform("resized", larger),
     }
 
 
@@ -232,7 +241,8 @@ def write() -> None:
 
 def table(groups: dict[tuple[str, int], list[dict]]) -> list[str]:
     """Return one network's table: how much of D_r was lost, how far D_r,extra lies below it, in points."""
-    columns = ("D_r", "D_f_clean", "D_r_extra", "D_r_extra, moved", "D_r_extra, dimmed", "misled")
+    varied = [f"D_r_extra, {name}" for name in ("moved", "dimmed", "resized")]
+    columns = ("D_r", "D_f_clean", "D_r_extra", *varied, "misled")
     text = ["| known | way | " + " | ".join(columns) + " | D_r lost | D_r_extra below | passed | runs |"]
     text += ["|---" * (len(columns) + 6) + "|"]
     before = groups.get(("pretrained", 0), [{"D_r": math.nan}])[0]["D_r"]

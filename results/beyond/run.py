@@ -43,9 +43,8 @@ from unsee.transforms import Transform
 
 WORK, PAPERS = Path("runs/beyond"), Path("runs/paper")
 SEEDS = {"fashion-mnist": 5, "cifar-10": 3}
-METHOD = (
-    2  # one more whenever forgetting with the same recipe comes to end otherwise: rows are then made anew
-)
+# One more whenever forgetting with the same recipe comes to end otherwise: rows are then made anew.
+METHOD = 2
 # On CIFAR-10, with T: at the rates of pretraining the network at half the size hardly learns (LAB.md).
 GENTLY = ((10, 0.01), (3, 0.003), (2, 0.001))
 
@@ -142,8 +141,8 @@ def sketched(found: pretraining.Pretrained) -> Memory:
     return replace(found.memory, sketch=sketch)
 
 
-def run(data: str, T: str, seeds: int) -> None:
-    """All rows of one case, seed by seed."""
+def run(data: str, T: str, seeds: int, only: list[str] | None = None) -> None:
+    """All rows of one case, seed by seed; or `only` those of some ways."""
     (four, model, whole), case = ready(data, T), case_of(data, T)
     memories = {"no memory": None, "Fisher": replace(whole, sketch=None), "sketch": whole}
     network = networks.identity(model)
@@ -159,10 +158,12 @@ def run(data: str, T: str, seeds: int) -> None:
 
     for seed in range(seeds):
         for way in (*OURS, *WAYS) if data == "fashion-mnist" else OURS:
+            if only and way not in only:
+                continue
             path, recipe = HERE / "rows" / f"{case}, {way}, {seed}.json", recipe_of(way, T)
             make = lambda w=way, s=seed, r=recipe: forgotten(w, s, r)  # noqa: E731
             once(path, make, network=network, **method(recipe))
-    for way in SCRATCH:
+    for way in SCRATCH if only is None else [way for way in SCRATCH if way in only]:
         once(HERE / "rows" / f"{case}, {way}.json", lambda w=way: scratch(w, data, T, four))
 
 
@@ -199,10 +200,11 @@ if __name__ == "__main__":
     parser.add_argument("--data", choices=CASES, default="fashion-mnist")
     parser.add_argument("--T", choices=TRANSFORMS, nargs="*", help="all that the data set has")
     parser.add_argument("--seeds", type=int, help="5 on Fashion-MNIST, else 3")
+    parser.add_argument("--ways", nargs="*", choices=(*WAYS, *SCRATCH), help="only these rows")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     given = parser.parse_args()
     if set(given.T or ()) - set(CASES[given.data]):
         parser.error(f"{given.data} has {', '.join(CASES[given.data])}")
     for name in () if given.page else given.T or CASES[given.data]:
-        run(given.data, name, given.seeds or SEEDS[given.data])
+        run(given.data, name, given.seeds or SEEDS[given.data], given.ways)
     page.write(__doc__.strip())
