@@ -121,3 +121,19 @@ def test_where_there_are_no_locks_it_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", none)
     with alone(tmp_path), alone(tmp_path):
         pass
+
+
+def test_a_lock_that_was_removed_and_made_anew_meanwhile_is_taken_as_it_is_now(tmp_path):
+    """Who waits opened the file before its holder removed it: what it then holds is nobody's any more."""
+    path = tmp_path / "a.lock"
+    first = holding.grabbed(path)
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(holding.grabbed, path)
+        time.sleep(0.2)
+        path.unlink()
+        os.close(first)
+        second = waiting.result(timeout=10)
+    assert os.path.samestat(os.fstat(second), path.stat())
+    with pytest.raises(BlockingIOError):
+        holding.grabbed(path, wait=False)
+    os.close(second)

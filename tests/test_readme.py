@@ -76,21 +76,12 @@ def test_the_files_it_links_to_exist():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_the_search_page_has_the_figures_of_its_file():
-    folder = ROOT / "results" / "search"
-    page, found = (folder / "README.md").read_text(), json.loads((folder / "search.json").read_text())
-    first, best = found["trials"][0], max(found["trials"], key=lambda trial: trial["score"])
-    for trial in (first, best):
-        row = [f"{trial['score']:.3f}", *(f"{trial[name]:.3g}" for name in ("lambda_f", "lambda_kl", "lr"))]
-        assert f"(trial {trial['trial'] + 1}) | {' | '.join(row)} |" in page
-    assert best["score"] >= first["score"]
-    given_up = sum(trial["state"] != "complete" for trial in found["trials"])
-    assert f"{len(found['trials'])} trials, of which {given_up} were given up" in page
-    protocol = 200 * first["samples"]
-    assert f"{found['samples']:,} samples" in page
-    assert (
-        f"passes {protocol:,}: the search took {found['samples'] / protocol:.1%}".replace("%", " %") in page
-    )
+def test_the_search_came_to_no_less_than_the_papers_values_within_an_hour_and_a_tenth_of_the_samples():
+    found = json.loads((ROOT / "results" / "search" / "search.json").read_text())
+    first, protocol = found["trials"][0], 200 * found["trials"][0]["samples"]
+    assert found["score"] >= first["score"]
+    assert found["seconds"] <= 3600
+    assert found["samples"] <= protocol / 10
 
 
 def test_the_scorecard_has_the_figures_of_the_committed_results():

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture
 def copied(tmp_path, monkeypatch):
     """A copy of the results, in which their scripts may write."""
-    for name in ("beyond", "paper"):
+    for name in ("beyond", "paper", "search"):
         shutil.copytree(ROOT / "results" / name, tmp_path / "results" / name)
         monkeypatch.syspath_prepend(str(tmp_path / "results" / name))
     for page in tmp_path.rglob("*.md"):
@@ -51,6 +51,20 @@ def test_the_page_of_the_paper_and_its_readings(copied):
     readings = importlib.import_module("readings")
     page = readings.page(store.read_json(copied / "paper" / "readings.json"))
     assert page == (papers / "readings.md").read_text()
+
+
+def test_decision_5_has_the_figures_of_the_readings():
+    [decision] = (ROOT / "docs" / "decisions").glob("0005*.md")
+    rows, text = store.read_json(ROOT / "results" / "paper" / "readings.json"), decision.read_text()
+    for name in ("as chosen", "RLD draws from the classes other than 0", "RLD's labels drawn once"):
+        for column in ("D_r_extra", "D_f"):
+            assert f"{rows[f'C: {name}'][column]:.3f}" in text
+
+
+def test_the_page_of_the_search(copied):
+    folder = copied / "search"
+    words = (store.read_json(folder / name) for name in ("search.json", "run.json"))
+    assert importlib.import_module("write").page(*words) == (ROOT / "results/search/README.md").read_text()
 
 
 def test_a_row_of_another_network_or_recipe_is_made_anew(copied):

@@ -81,7 +81,7 @@ def test_what_goes_along_is_the_memory_less_D_f_and_with_D_f_clean(
     request, recipe = four.request("B"), replace(RECIPES["unsee"], fisher_over=fisher_over)
     kept = over(model, request, memory, recipe)
     assert (kept is memory) == (fisher_over == "D")
-    heir = Succession.of(kept, request, tmp_path if aside else None, less=kept is not memory)
+    heir = Succession.of(kept, model, request, tmp_path if aside else None, less=kept is not memory)
     found = heir.memory(model, moved, forgotten=True)
     D_r, clean = remember(model, four.train.D_r), remember(moved, four.train.D_f_clean)
     assert same(found, replace(D_r, model=clean.model).merge(clean))
@@ -92,7 +92,7 @@ def test_what_goes_along_is_the_memory_less_D_f_and_with_D_f_clean(
 @pytest.mark.parametrize("fisher_over", ["D_r", "D"])
 def test_where_nothing_was_forgotten_the_memory_is_as_it_was(model, four, memory, fisher_over):
     kept = over(model, four.request("B"), memory, replace(RECIPES["unsee"], fisher_over=fisher_over))
-    heir = Succession.of(kept, four.request("B"), None, less=kept is not memory)
+    heir = Succession.of(kept, model, four.request("B"), None, less=kept is not memory)
     found = heir.memory(model, model, forgotten=False)
     assert same(found, memory)
     assert sorted(found.samples.tolist()) == sorted(memory.samples.tolist())
@@ -101,10 +101,10 @@ def test_where_nothing_was_forgotten_the_memory_is_as_it_was(model, four, memory
 def test_what_the_memory_holds_of_D_f_clean_is_not_taken_in_twice(model, four):
     clean = four.train.D_f_clean
     whole = remember(model, four.train.D_r).merge(remember(model, clean.subset(range(10))))
-    heir = Succession.of(whole, four.request("B"), None, less=True)
+    heir = Succession.of(whole, model, four.request("B"), None, less=True)
     assert len(heir.learnt) == len(clean) - 10
     all_of_it = remember(model, four.train.D_r).merge(remember(model, clean))
-    heir = Succession.of(all_of_it, four.request("B"), None, less=True)
+    heir = Succession.of(all_of_it, model, four.request("B"), None, less=True)
     assert heir.learnt is None
     assert heir.memory(model, model, forgotten=True) is all_of_it
 
@@ -122,5 +122,23 @@ def test_no_recipe_leaves_what_was_forgotten_in_the_memory(model, four, memory, 
 def test_of_D_f_only_as_much_is_taken_out_as_is_there(model, moved, four, memory):
     D_f = four.train.D_f
     twice = Request("A", concatenate([D_f, D_f, four.train.D_f_clean], "D_f"))  # some twice, some never there
-    found = Succession.of(memory, twice, None, less=False).memory(model, moved, forgotten=True)
+    found = Succession.of(memory, model, twice, None, less=False).memory(model, moved, forgotten=True)
     assert found.n == memory.n - len(D_f)
+
+
+def test_a_memory_of_D_f_alone_leaves_none_and_a_share_that_does_not_fit_is_refused_at_once(
+    model, four, memory, monkeypatch
+):
+    request, recipe = Request("A", four.train.D_f), replace(RECIPES["pattern-a/rld"], epochs=1)
+    assert forget(model, request, remember(model, four.train.D_f), recipe).memory is None
+    weak = replace(memory, sums={name: values / 1e6 for name, values in memory.sums.items()})
+    monkeypatch.setattr("unsee.forgetting.descend", None)
+    with pytest.raises(InputError, match="exceeds the whole"):
+        forget(model, request, weak, recipe)
+
+
+def test_what_D_f_and_D_f_clean_share_is_taken_in_again(model, moved, four, memory):
+    D_f = four.train.D_f
+    request = Request("B", D_f, concatenate([four.train.D_f_clean, D_f.subset(range(5))], "D_f,clean"))
+    heir = Succession.of(memory, model, request, None, less=False)
+    assert len(heir.learnt) == len(four.train.D_f_clean) + 5

@@ -5,7 +5,7 @@ import pytest
 from optuna.distributions import FloatDistribution
 
 from unsee.answers import accuracy
-from unsee.errors import InputError
+from unsee.errors import InputError, UnseeWarning
 from unsee.forgetting import forget
 from unsee.memory import remember
 from unsee.recipe import RECIPES
@@ -14,6 +14,7 @@ from unsee.trials import DIVERGED, Budget, Trials, best, passed
 from unsee.tuning import tune
 
 
+@pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")
 def test_the_default_recipe_is_searched_with_T_and_judged_by_what_it_returns(
     four, model, memory, tmp_path, monkeypatch
 ):
@@ -50,6 +51,18 @@ def test_the_search_leans_on_the_sketch_too(four, model):
     assert trials.memory.sketch is not None
     assert trials.memory.n == len(four.train.D_r)
     assert trials.memory.sketch.counts.sum() == len(four.train.D_r)
+
+
+def test_what_forgetting_says_is_said_once(four, model, memory, tmp_path):
+    request = replace(four.request("B"), T=None)  # fitted to the pairs, which is said
+    recipe = replace(RECIPES["unsee"], floor=None, epochs=1)
+    budget = Budget(trials=2, folds=2, prune=None)
+    with pytest.warns(UnseeWarning) as said:
+        tune(model, request, memory, four.validation, recipe, folder=tmp_path, budget=budget)
+    fitted = [warning for warning in said if "T was not given" in str(warning.message)]
+    assert 1 <= len(fitted) <= 2  # of the first fold: when it is counted, and when it is forgotten
+    with pytest.raises(InputError, match="T = None"):
+        tune(model, four.request("B"), memory, four.validation, recipe, folder=tmp_path, budget=budget)
 
 
 @pytest.mark.parametrize("T", [True, False])

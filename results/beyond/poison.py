@@ -41,6 +41,7 @@ from unsee.transforms import Transform, blend, patch
 
 HERE, WORK = Path("results/beyond/poison"), Path("runs/beyond")
 LABEL = 0
+JUDGED = 2  # one more whenever rows are judged on more than before
 # Of the first network, more shares of the poison, for the curve.
 CURVE, MORE = "patch-0.05", (125, 750)
 WAYS = ("sketch", "Fisher", "no memory")
@@ -157,8 +158,8 @@ def known(four: FourDatasets, n: int) -> Request:
 
 
 def once(name: str, make, **key) -> dict:
-    """Return the row of that name, made if it is not there or is of another key."""
-    return beyond.once(HERE / f"{name}.json", make, **key)
+    """Return the row of that name, made if it is not there, is of another key, or was judged otherwise."""
+    return beyond.once(HERE / f"{name}.json", make, **key, judged=JUDGED)
 
 
 def forgotten(model: nn.Module, four: FourDatasets, n: int, memory: Memory | None, seed: int) -> dict:

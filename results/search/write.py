@@ -15,11 +15,12 @@ The second leaves search.json, recipe.json and search.png, the third the run.jso
 found, forgotten with on all of D_f and judged on the test sets.
 """
 
-import json
 from pathlib import Path
 
+from unsee import store
+
 HERE = Path("results/search")
-LOOPS, FOLDS = 200, 5  # of the paper's protocol
+LOOPS = 200  # of the paper's protocol
 NAMES = {"D_r": "D_r", "D_f": "D_f", "D_f_clean": "D_f,clean", "D_r_extra": "D_r,extra"}
 
 
@@ -31,7 +32,7 @@ def page(search: dict, run: dict) -> str:
         max((trial for trial in trials if trial["state"] == "complete"), key=lambda trial: trial["score"]),
     )
     count = {state: sum(trial["state"] == state for trial in trials) for state in ("pruned", "diverged")}
-    protocol, minutes = LOOPS * first["samples"], search["seconds"] / 60
+    protocol, minutes, of = LOOPS * first["samples"], search["seconds"] / 60, search["of"]
     rows = [
         f"| {what} (trial {trial['trial']}) | {trial['score']:.3f} | {trial['lambda_f']:.3g} | "
         f"{trial['lambda_kl']:.3g} | {trial['lr']:.3g} |"
@@ -42,15 +43,15 @@ def page(search: dict, run: dict) -> str:
     lines = [
         "# The search, on Fashion-MNIST with tiles, Pattern B",
         __doc__.split("\n", 2)[2].strip(),
-        "The score is the least of the pattern's accuracies on validation data, the mean over five folds. "
-        "The search starts at Table S1's values, so that it cannot end below them.",
+        "The score is the least of the pattern's accuracies on validation data, the mean over "
+        f"{of['folds']} folds. The search starts at Table S1's values, so that it cannot end below them.",
         "\n".join(["| | score | lambda_f | lambda_KL | lr |", "|---|---|---|---|---|", *rows]),
         f"{len(trials)} trials, of which {count['pruned']} were given up before their end and "
-        f"{count['diverged']} diverged, took {minutes:.0f} minutes by one process of "
-        f"{search['of']['threads']} thread, on two cores that had other work too, and passed "
-        f"{search['samples']:,} samples. The paper's protocol, {LOOPS} loops, each over {FOLDS} folds of "
-        f"ten epochs, passes {protocol:,}: the search took {share:.1%} of that. (Were a loop one division "
-        f"80 / 20 alone, it would be {FOLDS * share:.1%}.)",
+        f"{count['diverged']} diverged, took {minutes:.0f} minutes, one after the other, with "
+        f"torch.get_num_threads() = {of['threads']}, and passed {search['samples']:,} samples. The paper's "
+        f"protocol, {LOOPS} loops, each over {of['folds']} folds of {of['recipe']['epochs']} epochs, passes "
+        f"{protocol:,}: the search took {share:.1%} of that. (Were a loop one division 80 / 20 alone, it "
+        f"would be {of['folds'] * share:.1%}.)",
         "![Score over trials, importances, slices](search.png)",
         f"The gain over the paper's values is {gain:.3f}; the deviation of the best over its folds is "
         f"{search['deviation']:.3f}.",
@@ -76,8 +77,8 @@ def _table(scores: dict) -> str:
 
 def main() -> None:
     """Write README.md from the files beside it."""
-    words = (json.loads((HERE / name).read_text()) for name in ("search.json", "run.json"))
-    (HERE / "README.md").write_text(page(*words))
+    words = (store.read_json(HERE / name) for name in ("search.json", "run.json"))
+    store.write_bytes(HERE / "README.md", page(*words).encode())
 
 
 if __name__ == "__main__":

@@ -93,8 +93,8 @@ def forget(
     kept = over(old, request, memory, recipe)
     by, less = leaned_on(memory), kept is not memory
     del memory  # large, and with luck nobody else's
+    aside = Succession.of(kept, old, request, folder, less=less) if again and kept else None
     loss = _loss(old, request, kept, recipe, outputs, seed, L_f)
-    aside = Succession.of(kept, request, folder, less=less) if again and kept else None
     del kept
     new, touch = loss.model, last_touch(loss)
     floor = Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes, loss.gone)

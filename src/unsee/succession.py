@@ -29,28 +29,33 @@ def over(model: nn.Module, request: Request, memory: Memory | None, recipe: Reci
 
 @dataclass(frozen=True, eq=False)
 class Succession:
-    """A memory set aside while the model forgets, and by what the new model's is to differ from it."""
+    """A memory without D_f, set aside while the model forgets, and what the new model's is to have beside."""
 
     kept: Callable[[], Memory]
     sketch: Sketch | WordCounts | None
     taken_out: Dataset | None
-    """D_f, where its share was taken out before."""
-    held: Dataset | None
-    """What the memory still holds of D_f, where it was not."""
+    """D_f, as far as the memory held it."""
     learnt: Dataset | None
-    """D_f,clean, as far as the memory does not hold it."""
+    """D_f,clean, as far as what is kept does not hold it."""
 
     @classmethod
-    def of(cls, kept: Memory, request: Request, folder: Path | str | None, *, less: bool) -> Self:
+    def of(
+        cls, kept: Memory, old: nn.Module, request: Request, folder: Path | str | None, *, less: bool
+    ) -> Self | None:
         """Set the memory aside: where there is a folder, in there, as the descent needs its room.
 
-        `less` says that D_f's share is out of it (see `over`).
+        `less` says that D_f's share is out of it already (see `over`); else it is taken out now, before
+        anything is computed that a refusal would cost. Nothing, where all that it held was D_f.
         """
         D_f, clean = request.D_f, request.D_f_clean
-        held = None if less else _some(D_f, _found(D_f, kept))
+        taken_out = D_f if less else _some(D_f, _found(D_f, kept))
+        if not less and taken_out is not None:
+            if len(taken_out) == kept.n:
+                return None
+            kept = kept.subtract(remember(old, taken_out, sketch=kept.sketch), using_up=True)
         learnt = None if clean is None else _some(clean, ~_found(clean, kept))
         aside = kept.resting(folder) if folder else lambda: kept
-        return cls(aside, kept.sketch, D_f if less else None, held, learnt)
+        return cls(aside, kept.sketch, taken_out, learnt)
 
     def memory(self, old: nn.Module, new: nn.Module, *, forgotten: bool) -> Memory:
         """Return the memory as it holds for the new model: without D_f's share, with that of D_f,clean.
@@ -59,22 +64,12 @@ class Succession:
         known by T nothing else is left. Where nothing was `forgotten`, the memory is as it was.
         """
         give_back()
-        # A share first, then the memory, into the share's own room: all at once would not fit.
-        if not forgotten:
-            share = remember(old, self.taken_out, sketch=self.sketch) if self.taken_out else None
-            return (self.kept().merge(share, using_up=True) if share else self.kept()).of(new)
-        without = self._without_D_f(old)
-        if self.learnt is None:
-            return without().of(new)
-        share = remember(new, self.learnt, sketch=self.sketch)
-        return without().of(new).merge(share, using_up=True)
-
-    def _without_D_f(self, old: nn.Module) -> Callable[[], Memory]:
-        if self.held is None:
-            return self.kept
-        share = remember(old, self.held, sketch=self.sketch)
-        left = self.kept().subtract(share, using_up=True)
-        return lambda: left
+        model, data = (new, self.learnt) if forgotten else (old, self.taken_out)
+        if data is None:
+            return self.kept().of(new)
+        # The share first, then the memory, into the share's own room: both beside each other would not fit.
+        share = remember(model, data, sketch=self.sketch)
+        return self.kept().of(model).merge(share, using_up=True).of(new)
 
 
 def _found(data: Dataset, memory: Memory) -> Tensor:

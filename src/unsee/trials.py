@@ -28,6 +28,7 @@ from unsee.terms import PAIRED
 from unsee.twins import twins_of
 
 DIVERGED = "diverged"
+METHOD = 2  # one more whenever the same trial comes to another score: a study does not mix both
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class Trials:
         # F over D_r is the same for every trial: D_f's share is taken out once.
         self.whole, self.memory = memory, over(model, request, memory, base)
         self.folds = request.D_f.folds(budget.folds, seed)
+        self.said = False
 
     def identity(self) -> dict[str, Any]:
         """Return what the study is about; going on with anything else is refused."""
@@ -84,7 +86,9 @@ class Trials:
         return {
             "model": networks.identity(self.model),
             "memory": self.whole.id if self.whole else None,
+            "method": METHOD,
             "pattern": r.pattern.name,
+            "T": r.T.name if r.T else None,
             "D_f": r.D_f.fingerprint,
             "D_f_clean": r.D_f_clean.fingerprint if r.D_f_clean is not None else None,
             "D_r_val": v.D_r.fingerprint,
@@ -155,8 +159,9 @@ class Trials:
         words: dict[str, Any] = {"seed": self.seed, "evaluator": watch, "stop": stop, "again": False}
         words |= {"device": self.device, "validation": self.validation if recipe.floor is not None else None}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnseeWarning)  # of floors and fallbacks: the same of each fold
-            each = passed(recipe, part)
+            if self.said:  # of floors and fallbacks it would be the same of each fold
+                warnings.simplefilter("ignore", UnseeWarning)
+            self.said, each = True, passed(recipe, part)
             result = forget(self.model, part, self.memory, recipe, **words)
         trial.set_user_attr("samples", before_it + result.setting["samples passed"])
         return judge(result.model)  # what was watched last may have been undone, where it fell below a floor

@@ -84,7 +84,9 @@ def tune(
     base = replace(base, epochs=budget.epochs or base.epochs)
     ranges = _ranges(space, base)
     trials = Trials(model, request, memory, validation, base, budget, ranges, seed, device)
-    study = Study.open(Path(folder), trials.identity(), seed)
+    identity = trials.identity()
+    of = identity | {"threads": torch.get_num_threads(), "torch": str(torch.__version__)}
+    study = Study.open(Path(folder), identity, seed)
     start = {name: getattr(base, name) for name in ranges}
     end = time.monotonic() + 60 * (budget.minutes or math.inf)
 
@@ -102,12 +104,12 @@ def tune(
             stopped = error
             break
         if trial is not None and on_trial:
-            on_trial(_found(study, trials))
+            on_trial(_found(study, base, of))
         if len(study.finished()) >= budget.trials:
             break
         if trial is None:
             time.sleep(PATIENCE)  # the others may die, and leave theirs to be drawn anew
-    found = _found(study, trials)
+    found = _found(study, base, of)
     if not found.trials:
         raise stopped or InputError("at least one finished trial", "none", "give the search more time")
     if not found.holds:
@@ -151,10 +153,8 @@ def write(found: Found, folder: Path | str) -> dict[str, Any]:
     return words
 
 
-def _found(study: Study, trials: Trials) -> Found:
-    rows = tuple(_row(number, trial) for number, trial in enumerate(study.finished()))
-    base, leader = trials.base, best(study)
-    of = trials.identity() | {"threads": torch.get_num_threads(), "torch": str(torch.__version__)}
+def _found(study: Study, base: Recipe, of: Mapping[str, Any]) -> Found:
+    rows, leader = tuple(_row(number, trial) for number, trial in enumerate(study.finished())), best(study)
     if leader is None:
         return Found(base, 0.0, 0.0, rows, of)
     recipe = replace(base, **leader.params, name=f"tuned from {base.name}")

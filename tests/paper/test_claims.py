@@ -79,13 +79,18 @@ def test_the_lines_of_figure_4(rows, data, pattern):
     put(rows, unit, pattern, "CE", (0.48, 0.05))
     put(rows, unit, pattern, "CE + Fisher", (0.79, 0.10))
     put(rows, unit, pattern, "CE + Fisher + RLD", (0.72, 0.55))
+    assert verdicts(rows, case)[LESSENS] is None  # of one run nobody knows the error
+    put(rows, unit, pattern, "CE", (0.48, 0.05), (0.48, 0.05))
+    put(rows, unit, pattern, "CE + Fisher", (0.79, 0.10), (0.79, 0.10))
     assert verdicts(rows, case) == {FORGETS: True, LESSENS: True, PREVENTS: True, LIFTS: True, AROUND: True}
-    put(rows, unit, pattern, "CE + Fisher", (0.77, 0.26))
+    put(rows, unit, pattern, "CE + Fisher", (0.77, 0.26), (0.77, 0.26))
     put(rows, unit, pattern, "CE + Fisher + RLD", (0.72, 0.66))
     found = {FORGETS: True, LESSENS: True, PREVENTS: False, LIFTS: False, AROUND: False}
     assert verdicts(rows, case) == found
-    put(rows, unit, pattern, "CE", (0.80, 0.05))
-    assert (verdicts(rows, case)[FORGETS], verdicts(rows, case)[LESSENS]) == (False, False)
+    put(rows, unit, pattern, "CE", (0.80, 0.05), (0.80, 0.05))
+    put(rows, unit, pattern, "CE + Fisher", (0.79, 0.26), (0.79, 0.26))
+    found = {FORGETS: False, LESSENS: False, PREVENTS: False}  # where nothing fell, nothing was prevented
+    assert found.items() <= verdicts(rows, case).items()
 
 
 @pytest.mark.parametrize("unit", [Unit("fashion-mnist", "line"), Unit("cifar-10", "color")])

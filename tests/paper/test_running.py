@@ -168,11 +168,33 @@ def test_what_is_all_there_needs_neither_data_nor_network(tmp_path, monkeypatch)
     assert "all runs are there" in said[1]
 
 
+def test_a_run_that_was_stopped_counts_what_it_took_before(tmp_path):
+    rows, cell, scale = Rows(tmp_path / "rows"), Cell(TILE, "B", "CE"), replace(TINY, batch_size=16)
+    run_all([Cell(TILE, "C", "CE")], rows, scale, tmp_path / "work", lambda _: None)
+    with pytest.raises(Interrupted):
+        run_all([cell], rows, scale, tmp_path / "work", lambda _: None, stop=lambda: True)
+    spent = tmp_path / "work" / TILE.name / f"{cell.name}-0" / "spent.json"
+    assert 0 < store.read_json(spent)["seconds"] < 60
+    store.write_json(spent, {"seconds": 600.0})
+    run_all([cell], rows, scale, tmp_path / "work", lambda _: None)
+    assert 600 <= rows.read(cell)[0]["seconds"] < 660
+
+
+def test_who_waits_for_another_process_can_be_stopped(tmp_path):
+    rows, cell, begun = Rows(tmp_path / "rows"), Cell(TILE, "B", "CE"), time.monotonic()
+    run_all([Cell(TILE, "C", "CE")], rows, TINY, tmp_path / "work", lambda _: None)
+    lock = grabbed(tmp_path / "work" / TILE.name / f"{cell.name}-0.lock")
+    with pytest.raises(Interrupted, match="another process"):
+        run_all([cell], rows, TINY, tmp_path / "work", print, stop=lambda: time.monotonic() > begun + 1)
+    os.close(lock)
+
+
 @pytest.mark.parametrize("does_it", [False, True])
 def test_what_another_process_is_at_is_waited_for_and_taken_over_if_it_dies(tmp_path, does_it):
     cells, rows = [Cell(TILE, "B", line) for line in ("CE", "CE + RLD")], Rows(tmp_path / "rows")
     (tmp_path / "work" / TILE.name).mkdir(parents=True)
-    lock = grabbed(tmp_path / "work" / TILE.name / f"{cells[0].name}-0.lock")
+    path = tmp_path / "work" / TILE.name / f"{cells[0].name}-0.lock"
+    lock = grabbed(path)
 
     def other() -> None:
         while not rows.read(cells[1]):  # meanwhile what nobody is at is done
@@ -180,9 +202,10 @@ def test_what_another_process_is_at_is_waited_for_and_taken_over_if_it_dies(tmp_
         if does_it:
             key = store.read_json(rows.path(cells[1]))["key"] | asdict(TINY.recipe(cells[0]))
             rows.add(cells[0], key, 0, {"seconds": 7})
+            path.unlink()  # who dies leaves it there
         os.close(lock)
 
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=other, daemon=True)
     thread.start()
     run_all(cells, rows, TINY, tmp_path / "work", lambda _: None)
     thread.join()

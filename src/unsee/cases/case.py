@@ -132,7 +132,7 @@ class Case(ModelCase):
     extra: SetPath | None = Field(
         None,
         description="D_r,extra: samples of D_r with the information added, truly labelled. Made of "
-        "`remember` by `trigger` where it is not given. Judged by only.",
+        "`remember` by `trigger` where it is not given. Judged by, and never trained on.",
     )
     memory: str | None = Field(None, description="The memory that `unsee remember` took at training time.")
     recipe: str | None = Field(None, description="A recipe's name or .json file, in place of the default.")

@@ -105,7 +105,9 @@ def tune(a: argparse.Namespace) -> int:
     """`unsee tune`: leaves recipe.json, search.json and search.png in the study's folder."""
     model, request, memory, validation, recipe, seed = _to_tune(a)
     if validation is None:
-        do = "name more in the case's `remember`" if is_case(a.model) else "give a larger --D-r, or --data"
+        do = (
+            "write `remember` into the case" if is_case(a.model) else "give --D-r, or --data, with more of it"
+        )
         raise InputError("D_r for validation", "none", do)
     prune = a.prune if a.prune >= 0 else None
     budget = tuning.Budget(a.trials, a.minutes, a.folds, a.epochs, prune, a.grace)

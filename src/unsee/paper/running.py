@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unsee import networks, store
-from unsee.errors import Diverged, InputError
+from unsee.errors import Diverged, InputError, Interrupted
 from unsee.evaluation import evaluate, evaluator
 from unsee.forgetting import forget
 from unsee.formulation import FourDatasets
@@ -22,6 +22,7 @@ from unsee.paper.scale import Scale
 from unsee.scores import Scores
 
 Say = Callable[[str], None]
+PATIENCE = 0.5  # seconds between two looks at whether another process has finished
 CHECKPOINT_SECONDS = 200.0  # a state of CIFAR-10's network has 680 MB
 
 
@@ -69,25 +70,35 @@ def run_all(
     for unit, mine in units.items():
         if known := rows.network(unit):
             _missing(mine, rows, scale, known)  # rows of another recipe are refused before anything is run
-    tell = lambda text: say(f"{text}{remaining(units, rows, scale, work)}")  # noqa: E731
+    left = dict(units)
+    tell = lambda text: say(f"{text}{remaining(left, rows, scale, work)}")  # noqa: E731
     tell("")
     for unit, mine in units.items():
-        known = rows.network(unit)
+        known, folder = rows.network(unit), work / unit.name
         if known and not _missing(mine, rows, scale, known):
             say(f"{unit.name}: all runs are there, of network {known[:10]}")
             continue
         try:
             opened[unit.data] = opened.get(unit.data) or scale.data(unit.data)
+            here = _network_in(folder)
+            _check_network(known, here, folder, rows)
         except InputError as error:
             skipped.append(f"{unit.name}: {error}")
+            del left[unit]
             continue
-        words = {"data": opened[unit.data], "progress": progress, "stop": stop}
-        ready = _ready(unit, rows, scale, work, words)
-        if known and ready.id != known:
-            skipped.append(f"{unit.name}: {_of_another(known, ready.id, work / unit.name, rows)}")
+        if known and not here:
+            say(f"{unit.name}: its network is made anew; if it is {known[:10]} again, rows are gone on with")
+        ready = _ready(
+            unit, rows, scale, work, {"data": opened[unit.data], "progress": progress, "stop": stop}
+        )
+        try:
+            _check_network(known, ready.id, folder, rows)
+        except InputError as error:
+            skipped.append(f"{unit.name}: {error}")
+            del left[unit]
             continue
         for wait in (False, True):  # first what nobody is at; then what others were at and have left
-            _run_unit(mine, ready, rows, scale, work / unit.name, tell, stop, wait)
+            _run_unit(mine, ready, rows, scale, folder, tell, stop, wait)
     return skipped
 
 
@@ -95,18 +106,28 @@ def _ready(unit: Unit, rows: Rows, scale: Scale, work: Path, words: dict[str, An
     """Return the unit's network, made if it is not there; who comes second waits for it, and shares it."""
     work.mkdir(parents=True, exist_ok=True)
     with locked(work / f"{unit.name}.lock"):
-        start = time.monotonic()
-        ready = pretrained(unit, scale, work, **words)
+        made = not (work / unit.name / "memory.safetensors").exists()
+        with _timed(work / unit.name) as seconds:
+            ready = pretrained(unit, scale, work, **words)
         if not rows.network(unit):
-            _write_pretrained(rows.folder / f"{unit.name}-pretrained.json", ready, time.monotonic() - start)
+            took = {"seconds": round(seconds())} if made else {}
+            scores = brief(evaluate(ready.model, ready.four))
+            about = {"network": ready.id, "scores": scores, "memory_n": ready.memory.n, **took}
+            store.write_json(rows.folder / f"{unit.name}-pretrained.json", about)
     return ready
 
 
-def _of_another(known: str, found: str, folder: Path, rows: Rows) -> InputError:
-    """Say why rows are not gone on with: the last bits of a network are its machine's."""
-    expected = f"network {known[:10]}, which the rows in {rows.folder} are of, at {folder}"
-    do = "choose another folder for rows (--out), where all are run anew"
-    return InputError(expected, f"network {found[:10]}", do)
+def _network_in(folder: Path) -> str | None:
+    path = folder / "model.safetensors"
+    return networks.identity(networks.load(path)) if path.exists() else None
+
+
+def _check_network(known: str | None, found: str | None, folder: Path, rows: Rows) -> None:
+    """Refuse to go on with rows of another network: its last bits are those of its machine."""
+    if known and found and found != known:
+        expected = f"network {known[:10]}, which the rows in {rows.folder} are of, at {folder}"
+        do = "choose another folder for rows (--out), where all are run anew"
+        raise InputError(expected, f"network {found[:10]}", do)
 
 
 def _run_unit(
@@ -122,7 +143,7 @@ def _run_unit(
     """Run what is missing of a unit; what another process is at is left to it, or waited for."""
     for cell, seed in _missing(cells, rows, scale, ready.id):
         place = folder / f"{cell.name}-{seed}"
-        with _claimed(place.with_suffix(".lock"), wait) as mine:
+        with _claimed(place.with_suffix(".lock"), stop, wait) as mine:
             if not mine or seed in rows.read(cell):
                 continue
             tell(f"{cell.name}, seed {seed}. ")
@@ -147,13 +168,20 @@ def _timed(place: Path) -> Iterator[Callable[[], float]]:
 
 
 @contextlib.contextmanager
-def _claimed(path: Path, wait: bool) -> Iterator[bool]:
-    """Hold a run, so that processes side by side share the work; whether it was free."""
-    try:
-        lock = grabbed(path, wait=wait)
-    except BlockingIOError:
-        yield False
-        return
+def _claimed(path: Path, stop: Any, wait: bool) -> Iterator[bool]:
+    """Hold a run, so that processes side by side share the work; whether it was free, or became so."""
+    while True:
+        try:
+            lock = grabbed(path, wait=False)
+            break
+        except BlockingIOError:
+            if not wait:
+                yield False
+                return
+        if stop and stop():
+            found = "a request to stop while another process is at it"
+            raise Interrupted(f"{path.stem}", found, "the same command goes on from there")
+        time.sleep(PATIENCE)
     try:
         yield True
     finally:
@@ -220,12 +248,6 @@ def write_scratch(
         model = trained(unit, D_r, scale, work / f"{unit.name}-scratch", progress=progress, stop=stop)
     store.write_json(path, {"network": networks.identity(model), "scores": brief(evaluate(model, four))})
     return []
-
-
-def _write_pretrained(path: Path, ready: Pretrained, seconds: float) -> None:
-    scores = brief(evaluate(ready.model, ready.four))
-    words = {"network": ready.id, "scores": scores, "memory_n": ready.memory.n, "seconds": round(seconds)}
-    store.write_json(path, words)
 
 
 def _rounded(trajectory: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
