@@ -1,9 +1,11 @@
 from dataclasses import replace
 
 import numpy as np
+import optuna
 import pytest
 from optuna.distributions import FloatDistribution
 
+from unsee import networks
 from unsee.answers import accuracy
 from unsee.errors import InputError, UnseeWarning
 from unsee.forgetting import forget
@@ -51,6 +53,21 @@ def test_the_search_leans_on_the_sketch_too(four, model):
     assert trials.memory.sketch is not None
     assert trials.memory.n == len(four.train.D_r)
     assert trials.memory.sketch.counts.sum() == len(four.train.D_r)
+
+
+@pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")
+def test_each_epoch_of_each_fold_has_a_step_of_its_own(four, model, memory, tmp_path):
+    """A last touch, or a state gone back to, is looked at once more than there are epochs."""
+    recipe, budget = replace(RECIPES["unsee"], epochs=2), Budget(trials=1, folds=2, prune=None)
+    tune(model, four.request("B"), memory, four.validation, recipe, folder=tmp_path, budget=budget)
+    study = optuna.load_study(study_name="unsee", storage=f"sqlite:///{tmp_path / 'study.db'}")
+    assert sorted(study.trials[0].intermediate_values) == [1, 2, 3, 4]
+
+
+def test_a_memory_of_another_model_is_refused_as_such(four, model, memory, tmp_path):
+    other = networks.network("mlp", four.pretraining, depth=3)
+    with pytest.raises(InputError, match="a memory of this model"):
+        tune(other, four.request("B"), memory, four.validation, folder=tmp_path)
 
 
 def test_what_forgetting_says_is_said_once(four, model, memory, tmp_path):

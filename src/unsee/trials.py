@@ -21,6 +21,7 @@ from unsee.forgetting import forget
 from unsee.formulation import Request, Validation
 from unsee.memory import Memory
 from unsee.plan import plan_of
+from unsee.progress import bar
 from unsee.recipe import Recipe
 from unsee.study import Study
 from unsee.succession import over
@@ -70,7 +71,10 @@ class Trials:
         ranges: Mapping[str, FloatDistribution],
         seed: int,
         device: torch.device | str | None = None,
+        progress: bool = False,
     ) -> None:
+        if memory is not None:
+            memory.check(model)
         if validation.D_r_extra is None and "D_r_extra" in request.pattern.arrows:
             raise InputError("D_r,extra^val in the validation", "none", "give T, or the set itself")
         self.model, self.request, self.validation = model, request, validation
@@ -78,7 +82,7 @@ class Trials:
         # F over D_r is the same for every trial: D_f's share is taken out once.
         self.whole, self.memory = memory, over(model, request, memory, base)
         self.folds = request.D_f.folds(budget.folds, seed)
-        self.said = False
+        self.said, self.progress = False, progress
 
     def identity(self) -> dict[str, Any]:
         """Return what the study is about; going on with anything else is refused."""
@@ -110,9 +114,11 @@ class Trials:
         scores: list[float] = []
         trial.set_user_attr("samples", 0)
         begun = time.monotonic()
+        label = f"trial {len(study.finished()) + 1}" if self.progress else None
         try:
-            for fold in range(self.budget.folds):
-                scores.append(self._fold(study, trial, recipe, fold, scores, stop))
+            with bar(label, self.budget.folds * recipe.epochs) as advance:
+                for fold in range(self.budget.folds):
+                    scores.append(self._fold(study, trial, recipe, fold, scores, stop, advance))
         except optuna.TrialPruned:
             self._end(study, trial, begun, None)
             return
@@ -135,6 +141,7 @@ class Trials:
         fold: int,
         before: list[float],
         stop: Callable[[], bool],
+        advance: Callable[[int], object],
     ) -> float:
         held = self.folds[fold]
         kept = np.setdiff1d(np.arange(len(self.request.D_f)), held)
@@ -145,9 +152,10 @@ class Trials:
 
         def watch(model: nn.Module) -> Mapping[str, float]:
             nonlocal epoch, score
-            if epoch:
+            if 0 < epoch <= recipe.epochs:  # once more where the end was undone, or touched
                 score = judge(model)
                 step = fold * recipe.epochs + epoch
+                advance(1)
                 value = float(np.mean([*before, score]))
                 trial.report(value, step)
                 trial.set_user_attr("samples", before_it + epoch * each)

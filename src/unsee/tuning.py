@@ -28,7 +28,7 @@ from unsee.trials import DIVERGED, Budget, Trials, best
 
 # Departs from the paper, which does not state its ranges: these hold all of Table S1 with room on both sides.
 SPACE = {"lr": (1e-6, 1e-3), "lambda_kl": (1e3, 1e6), "lambda_f": (0.03, 10.0)}
-ROOM = 10.0  # around a recipe's own value that lies outside
+ROOM = 10.0  # on both sides of a recipe's own value that lies elsewhere
 PATIENCE = 0.5  # seconds between two looks at whether the others have finished
 
 
@@ -69,12 +69,13 @@ def tune(
     space: Mapping[str, tuple[float, float]] = SPACE,
     seed: int = 0,
     device: torch.device | str | None = None,
+    progress: bool = False,
     on_trial: Callable[[Found], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Found:
     """Search for the recipe; `recipe` is where it starts and what it keeps of the rest.
 
-    `space` has the range of each number that is sought; it is widened where the start lies outside. A weight
+    `space` has the range of each number that is sought; it holds the start, or is moved to it. A weight
     that is 0 in the recipe stays 0: that term is not used.
 
     Any number of processes may call this with the same folder: they share the trials. Each may be
@@ -83,7 +84,7 @@ def tune(
     base = recipe_of(recipe, request.pattern, PAPERS)
     base = replace(base, epochs=budget.epochs or base.epochs)
     ranges = _ranges(space, base)
-    trials = Trials(model, request, memory, validation, base, budget, ranges, seed, device)
+    trials = Trials(model, request, memory, validation, base, budget, ranges, seed, device, progress)
     identity = trials.identity()
     of = identity | {"threads": torch.get_num_threads(), "torch": str(torch.__version__)}
     study = Study.open(Path(folder), identity, seed)
@@ -111,7 +112,12 @@ def tune(
             time.sleep(PATIENCE)  # the others may die, and leave theirs to be drawn anew
     found = _found(study, base, of)
     if not found.trials:
-        raise stopped or InputError("at least one finished trial", "none", "give the search more time")
+        wanted, do = "a finished trial", "the same command begins it anew"
+        raise (
+            Interrupted(wanted, "a request to stop in the first", do)
+            if stopped
+            else InputError(wanted, "none", "give the search more time")
+        )
     if not found.holds:
         said = f"{len(found.trials)}, all diverged"
         raise InputError("a trial that does not diverge", said, "search lower learning rates (lr in `space`)")
@@ -128,7 +134,7 @@ def _ranges(space: Mapping[str, tuple[float, float]], base: Recipe) -> dict[str,
             raise InputError(f"0 < low < high for {name}", f"{low:g} and {high:g}", "turn or widen it")
         if start := getattr(base, name):
             if not low <= start <= high and (low, high) == SPACE[name]:
-                low, high = min(low, start / ROOM), max(high, start * ROOM)
+                low, high = start / ROOM, start * ROOM
             elif not low <= start <= high:  # a range of one's own: no further than it must
                 low, high = min(low, start), max(high, start)
                 said = f"its range is widened to {low:g} to {high:g}"

@@ -75,8 +75,14 @@ def test_tuning_leaves_a_recipe_that_forget_takes(case, tmp_path, capsys):
     for slip in (("--trials", 0), ("--minutes", 0), ("--folds", 1), ("--lr-range", 1, 0.1)):
         assert run(*words, *slip) == 3
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    assert run("tune", old, *four, "--pattern", "B", "--out", tmp_path / "other") == 2
-    assert "--memory" in capsys.readouterr().err
+    assert run("tune", old, *four, "--pattern", "B", "--out", tmp_path / "other") == 3
+    assert "a memory for lambda_KL" in capsys.readouterr().err
+    assert run("tune", old, *four, "--out", tmp_path / "other") == 2
+    assert "--pattern" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    for place in ("file", "file/x"):
+        assert run(*words[:-1], tmp_path / place, *small) == 4
+        assert "Expected a folder at" in capsys.readouterr().err
 
 
 def test_a_search_that_dies_has_left_the_best_so_far(case, tmp_path, monkeypatch):
@@ -122,6 +128,12 @@ def test_a_case_is_tuned_around_its_own_recipe(shop, tmp_path, capsys):
     first, second = json.loads((tmp_path / "search.json").read_text())["trials"]
     assert (first["lr"], first["lambda_kl"], first["lambda_f"]) == (0.003, 300.0, 0.3)
     assert 0.1 <= second["lambda_f"] <= 1
+    assert 3e-4 <= second["lr"] <= 3e-2  # around the recipe's own, where the paper's range ends
+    assert 30 <= second["lambda_kl"] <= 3000
+    assert "2 such trials take" in capsys.readouterr().out
+    assert run("forget", path, "--recipe", tmp_path / "recipe.json", "--out", tmp_path / "new") in (0, 1)
+    used = json.loads((tmp_path / "new" / "run.json").read_text())["inputs"]["recipe"]
+    assert used["name"].startswith("tuned from")
     capsys.readouterr()
     assert run("tune", path, "--pattern", "B", "--out", tmp_path / "x") == 2
     assert run("tune", write_case(shop, remember=None), "--out", tmp_path / "y", *small) == 3

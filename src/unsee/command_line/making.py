@@ -13,9 +13,8 @@ from torch import nn
 from unsee import demo as demonstration
 from unsee import memory as remembering
 from unsee import networks, sources, store, training, tuning
-from unsee.cases import case as cases
 from unsee.cases import examining
-from unsee.command_line.options import four_from, is_case, recipe_from, refuse_options
+from unsee.command_line.options import case_from, four_from, is_case, recipe_from, refuse_options
 from unsee.command_line.telling import print_json, stopping, tell
 from unsee.errors import Diverged, InputError, UsageError
 from unsee.evaluation import evaluate as judge
@@ -103,6 +102,7 @@ def train(a: argparse.Namespace) -> int:
 
 def tune(a: argparse.Namespace) -> int:
     """`unsee tune`: leaves recipe.json, search.json and search.png in the study's folder."""
+    store.check_place(Path(a.out) / "any.safetensors")
     model, request, memory, validation, recipe, seed = _to_tune(a)
     if validation is None:
         do = (
@@ -117,8 +117,11 @@ def tune(a: argparse.Namespace) -> int:
 
     def show(found: tuning.Found) -> None:
         last = found.trials[-1]
-        score = f"{last['score']:.3f} ({last['state']}), best {found.score:.3f}"
-        console.print(f"trial {len(found.trials)}/{a.trials}: {score}")
+        said = f"{last['score']:.3f} ({last['state']}), best {found.score:.3f}"
+        if len(found.trials) == 1 and a.trials > 1:
+            minutes = a.trials * last["seconds"] / 60
+            said += f"; {a.trials} such trials take {minutes:.0f} minutes, less where they are given up"
+        console.print(f"trial {len(found.trials)}/{a.trials}: {said}")
         if found.holds:
             tuning.write(found, a.out)  # whoever stops the search has the best so far
 
@@ -134,6 +137,7 @@ def tune(a: argparse.Namespace) -> int:
             space=space,
             seed=seed,
             device=networks.device_of(a.device),
+            progress=not a.json,
             on_trial=show,
             stop=stop,
         )
@@ -143,8 +147,11 @@ def tune(a: argparse.Namespace) -> int:
         Path(a.out) / "search.png",
     )
     console.print(
-        f"Best: {found.score:.3f} ± {found.deviation:.3f} over the folds; {found.samples:,} samples passed."
+        f"Best: the least accuracy on validation data is {found.score:.3f} ± {found.deviation:.3f} over the "
+        f"folds; {found.samples:,} samples passed."
     )
+    if found.score <= found.trials[0]["score"]:
+        console.print("No trial came to more than the recipe that the search started from.")
     tell(a, words, None, Path(a.out) / "recipe.json", Path(a.out) / "search.png")
     if stop():
         raise KeyboardInterrupt  # what is written is the best so far, and a script can tell
@@ -156,16 +163,15 @@ def _to_tune(
 ) -> tuple[nn.Module, Request, remembering.Memory | None, Validation | None, Recipe, int]:
     """Return what is searched on, where the search starts, and its seed: as the case says, or the options."""
     if is_case(a.model):
-        refuse_options(a, but=("epochs", "batch_size"))
-        ready = examining.examine(cases.load(a.model), Path(a.model).parent, allow_code=a.allow_code)
+        refuse_options(a, but=("epochs", "batch_size", "recipe"))
+        ready = examining.examine(case_from(a), Path(a.model).parent, allow_code=a.allow_code)
         recipe = replace(ready.recipe, batch_size=a.batch_size or ready.recipe.batch_size)
         return ready.model, ready.request, ready.memory, ready.four.validation, recipe, ready.case.seed
-    for option in ("pattern", "memory"):
-        if getattr(a, option) is None:
-            raise UsageError(f"--{option}", "none", "name it, or name a case file")
+    if a.pattern is None:
+        raise UsageError("--pattern", "none", "name it, or name a case file")
     model = networks.load(a.model)
     four = four_from(a, model)
-    memory = remembering.Memory.load(a.memory)
+    memory = remembering.Memory.load(a.memory) if a.memory else None
     return model, four.request(a.pattern), memory, four.validation, recipe_from(a, PAPERS), a.seed
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from unsee import networks, parsing, sources
+from unsee.cases import case as cases
 from unsee.errors import UsageError
 from unsee.formulation import SETS, FourDatasets, FourSets, pattern_of
 from unsee.origin import Origin
@@ -76,6 +77,16 @@ def recipe_from(a: argparse.Namespace, defaults: Mapping[str, str] = OURS) -> Re
 def is_case(path: str) -> bool:
     """Say whether a path is that of a case file rather than of a model."""
     return Path(path).suffix in (".yaml", ".yml")
+
+
+def case_from(a: argparse.Namespace) -> cases.Case:
+    """Return the case, with the recipe that --recipe names in place of its own."""
+    case = cases.load(a.model)
+    if a.recipe is None:
+        return case
+    # A file's path is the caller's own, not one relative to the case.
+    named = str(Path(a.recipe).resolve()) if a.recipe.endswith(".json") else a.recipe
+    return case.model_copy(update={"recipe": named})
 
 
 def refuse_options(a: argparse.Namespace, but: Sequence[str] = ()) -> None:

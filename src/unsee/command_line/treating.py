@@ -11,7 +11,14 @@ from unsee import memory as remembering
 from unsee.cases import case as cases
 from unsee.cases import examining, gathering, repairing
 from unsee.command_line.asking import case_words
-from unsee.command_line.options import four_from, is_case, origin_from, recipe_from, refuse_options
+from unsee.command_line.options import (
+    case_from,
+    four_from,
+    is_case,
+    origin_from,
+    recipe_from,
+    refuse_options,
+)
 from unsee.command_line.telling import print_json, stopping, tell, tell_unjudged
 from unsee.errors import Diverged, UsageError
 from unsee.evaluation import evaluate as judge
@@ -96,8 +103,8 @@ def forget(a: argparse.Namespace) -> int:
 
 def _forget_case(a: argparse.Namespace) -> int:
     """`unsee forget case.yaml`: everything else stands in the case."""
-    refuse_options(a)
-    case = cases.load(a.model)
+    refuse_options(a, but=("recipe",))
+    case = case_from(a)
     console = Console(quiet=a.json, highlight=False)
     out = a.out or str(Path("runs") / Path(a.model).stem)
     store.check_place(Path(out) / "model.safetensors")

@@ -193,7 +193,7 @@ def _tune(verbs: Any) -> None:
     text = "where to start, and what to keep of the rest (the paper's)"
     verb.add_argument("--recipe", metavar="NAME|FILE", help=text)
     verb.add_argument("--trials", type=int, default=200, metavar="N", help="finished trials (%(default)s)")
-    verb.add_argument("--minutes", type=float, metavar="X", help="stop after so long")
+    verb.add_argument("--minutes", type=float, metavar="X", help="stop after so long, once a trial has ended")
     verb.add_argument("--folds", type=int, default=5, metavar="N", help="parts of D_f (%(default)s)")
     text = "epochs a fold (the recipe's: 10 in the paper's)"
     verb.add_argument("--epochs", type=int, metavar="N", help=text)
@@ -203,7 +203,7 @@ def _tune(verbs: Any) -> None:
     text = "but not in its first epochs (%(default)s)"
     verb.add_argument("--grace", type=int, default=3, metavar="N", help=text)
     for name, ends in (("lr", "1e-6 1e-3"), ("lambda-kl", "1e3 1e6"), ("lambda-f", "0.03 10")):
-        text = f"where {name} is sought ({ends}, and the recipe's)"
+        text = f"where {name} is sought ({ends}, or ten times around the recipe's own)"
         verb.add_argument(f"--{name}-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help=text)
     of_a_case(verb)
     four_sets(verb)
