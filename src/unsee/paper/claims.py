@@ -183,8 +183,10 @@ def _stays_near_half(unit: Unit, pattern: str) -> Judge:
     def judge(rows: Rows) -> tuple[bool, str]:
         cell, before = Cell(unit, pattern, OURS), _before(rows, unit, "D_r")
         found = {name: _final(rows, cell, name)[0] for name in ("D_r_extra", "D_r")}
-        said = f"D_r,extra {found['D_r_extra']:.3f}, D_r {found['D_r']:.3f}, before {before:.3f}"
-        return abs(found["D_r_extra"] - D_R_EXTRA_REMAINS_AROUND) < AROUND, said
+        away = found["D_r_extra"] - D_R_EXTRA_REMAINS_AROUND
+        where = "" if abs(away) < AROUND else ", above" if away > 0 else ", below"
+        said = f"D_r,extra {found['D_r_extra']:.3f}{where}; D_r {found['D_r']:.3f}, before {before:.3f}"
+        return abs(away) < AROUND, said
 
     return judge
 

@@ -36,8 +36,9 @@ WORDS = {True: "holds", False: "**does not hold**", None: "not run yet"}
 
 def text(rows: Rows, scale: Scale, skipped: list[str]) -> str:
     """Return the whole page as Markdown."""
-    parts = ["# The paper, reproduced", _heading(scale, skipped), *sections(rows).values()]
-    parts += ["## The paper's claims", claims_table(rows), _where_they_fail(check(rows), rows)]
+    verdicts = check(rows)
+    parts = ["# The paper, reproduced", _heading(scale, skipped), _count(verdicts), *sections(rows).values()]
+    parts += ["## The paper's claims", claims_table(rows), _where_they_fail(verdicts, rows)]
     parts += ["## Unstated, or stated in two ways, and what we chose", _choices_table(rows, scale)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -73,6 +74,14 @@ def _heading(scale: Scale, skipped: list[str]) -> str:
         )
     parts += [f"Skipped: {reason}" for reason in skipped]
     return "\n\n".join(parts)
+
+
+def _count(verdicts: list[Verdict]) -> str:
+    judged = [v.holds for v in verdicts]
+    return (
+        f"Of {len(judged)} claims of the paper, each judged on one case ([below](#the-papers-claims)), "
+        f"{judged.count(True)} hold here, {judged.count(False)} do not, {judged.count(None)} are not run yet."
+    )
 
 
 def _table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
