@@ -131,3 +131,11 @@ def test_data_that_was_not_fetched_is_no_matter_for_figure_3(tmp_path, small):
     words = reproduce(["figure-3"], tmp_path, work=tmp_path / "work")
     assert [reason.split(":")[0] for reason in words["skipped"]] == ["fashion-mnist-plain"]
     assert (tmp_path / "README.md").exists()
+
+
+def test_a_figure_that_a_data_set_does_not_have_is_said(tmp_path, small):
+    said = []
+    reproduce(
+        ["figure-s2"], tmp_path, work=tmp_path / "w", scale=QUICK, only="fashion-mnist", say=said.append
+    )
+    assert said[0] == "figure-s2 has nothing on fashion-mnist"

@@ -45,6 +45,9 @@ def reproduce(
     folder, work, scale = Path(folder), Path(work), scale or Scale()
     rows = Rows(folder / "rows")
     cells = [cell for name in names for cell in CELLS[name] if only in (None, cell.unit.data)]
+    for name in names:
+        if CELLS[name] and not any(cell in cells for cell in CELLS[name]):
+            say(f"{name} has nothing on {only}")
     skipped = run_all(cells, rows, scale, work, say, progress=progress, stop=stop)
     if "figure-3" in names and only in (None, FIGURE_3.data):
         reasons = write_scratch(FIGURE_3, rows, scale, work, progress=progress, stop=stop)

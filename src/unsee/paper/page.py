@@ -22,7 +22,8 @@ DIFFERS = (
     "by more than two points; a deviation if it is off by more than three times and either is above one point"
 )
 CAPTION = (
-    "The paper prints no numbers for these curves: the claims below are what its text says of them. Its "
+    "Bands in the figure are one standard deviation over the runs. The paper prints no numbers for these "
+    "curves: the claims below are what its text says of them. Its "
     "caption defines CE + Fisher by lambda_KL = 0 and the same lambda_f, which is Fisher's line without "
     "Fisher; we read it as lambda_f = 0 with Table S1's lambda_KL, and run the letter of it as CE + RLD "
     "(docs/decisions/0008)."
