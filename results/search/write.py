@@ -1,4 +1,4 @@
-"""The search on Fashion-MNIST with tiles, Pattern B, as a page.
+r"""The search on Fashion-MNIST with tiles, Pattern B, as a page.
 
 From the repository's root, after `unsee data fetch fashion-mnist`:
 
@@ -18,14 +18,16 @@ found, forgotten with on all of D_f and judged on the test sets.
 from pathlib import Path
 
 from unsee import store
+from unsee.formulation import TABLE_1
 
 HERE = Path("results/search")
 LOOPS = 200  # of the paper's protocol
 NAMES = {"D_r": "D_r", "D_f": "D_f", "D_f_clean": "D_f,clean", "D_r_extra": "D_r,extra"}
 
 
-def page(search: dict, run: dict) -> str:
-    """Return the page, of what the search and the run with its recipe wrote."""
+def page(search: dict, run: dict, papers: dict) -> str:
+    """Return the page: of the search, the run with its recipe, and one with Table S1's, on one network."""
+    assert search["of"]["model"] == run["inputs"]["model"] == papers["network"]
     trials = search["trials"]
     first, best = (
         trials[0],
@@ -56,20 +58,23 @@ def page(search: dict, run: dict) -> str:
         f"The gain over the paper's values is {gain:.3f}; the deviation of the best over its folds is "
         f"{search['deviation']:.3f}.",
         "With what was found, on all of D_f and judged on the test sets ([`run.json`](run.json)):",
-        _table(run["scores"]),
+        _table(run["scores"], papers),
     ]
     return "\n\n".join(lines) + "\n"
 
 
-def _table(scores: dict) -> str:
+def _table(scores: dict, papers: dict) -> str:
     sets = scores["sets"]
+    before = [f"{papers[name]:.3f}" for name in sets]
+    least = min(papers[name] for name in TABLE_1["B"].arrows)
     after = [f"{row['accuracy']:.3f}" for row in sets.values()]
     sizes = [f"{row['n']:,}" for row in sets.values()]
     return "\n".join(
         [
             f"| | {' | '.join(NAMES[name] for name in sets)} | least |",
             "|---" * (len(sets) + 2) + "|",
-            f"| after | {' | '.join(after)} | {scores['score']:.3f} |",
+            f"| Table S1's values ([readings](../paper/readings.md)) | {' | '.join(before)} | {least:.3f} |",
+            f"| found | {' | '.join(after)} | {scores['score']:.3f} |",
             f"| n | {' | '.join(sizes)} | |",
         ]
     )
@@ -78,7 +83,8 @@ def _table(scores: dict) -> str:
 def main() -> None:
     """Write README.md from the files beside it."""
     words = (store.read_json(HERE / name) for name in ("search.json", "run.json"))
-    store.write_bytes(HERE / "README.md", page(*words).encode())
+    papers = store.read_json(HERE.parent / "paper" / "readings.json")["B: as chosen"]
+    store.write_bytes(HERE / "README.md", page(*words, papers).encode())
 
 
 if __name__ == "__main__":
