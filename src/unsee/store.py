@@ -281,5 +281,5 @@ def _sync_folder(folder: Path) -> None:
 def _unwritable(path: Path, size: int, error: OSError) -> StoreError:
     found = f"{error.strerror} (nothing at that place was changed)"
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return StoreError(f"a folder at {path.parent}", found, "choose another place")
+        return StoreError(f"a folder at {path.parent}", found, "choose another folder")
     return StoreError(f"room for {size:,} bytes at {path}", found, "free space or choose another folder")

@@ -95,14 +95,12 @@ def tune(
         """Whether to end; for want of time not before a trial has."""
         return bool(stop and stop()) or (time.monotonic() > end and bool(study.finished()))
 
-    stopped = None
     while not enough():
         try:
             with study.trial(budget.trials, ranges, start) as trial:
                 if trial is not None:
                     trials.run(study, trial, enough)
-        except Interrupted as error:
-            stopped = error
+        except Interrupted:
             break
         if trial is not None and on_trial:
             on_trial(_found(study, base, of))
@@ -110,14 +108,14 @@ def tune(
             break
         if trial is None:
             time.sleep(PATIENCE)  # the others may die, and leave theirs to be drawn anew
-    found = _found(study, base, of)
+    return _checked(_found(study, base, of))
+
+
+def _checked(found: Found) -> Found:
+    """Refuse to hand a recipe out that no trial has come to."""
     if not found.trials:
-        wanted, do = "a finished trial", "the same command begins it anew"
-        raise (
-            Interrupted(wanted, "a request to stop in the first", do)
-            if stopped
-            else InputError(wanted, "none", "give the search more time")
-        )
+        do = "the same command begins it anew"
+        raise Interrupted("a finished trial", "a request to stop in the first", do)
     if not found.holds:
         said = f"{len(found.trials)}, all diverged"
         raise InputError("a trial that does not diverge", said, "search lower learning rates (lr in `space`)")
