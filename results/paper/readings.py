@@ -184,7 +184,7 @@ def page(rows: dict) -> str:
 
 
 def nearest(cells: tuple[str, ...], found: list[tuple[str, str, dict]]) -> str:
-    """Say which reading comes nearest: to Table 2's numbers in A, to 50 % in B and C, to no rise with lines."""
+    """Say which comes nearest: to Table 2's numbers in A, to 50 % in B and C, to no rise with lines."""
     rows: dict[str, dict[str, dict]] = {}
     for cell, reading, row in found:
         rows.setdefault(reading, {})[cell] = row
