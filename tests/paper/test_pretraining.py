@@ -1,7 +1,9 @@
 from dataclasses import replace
 
+import pytest
+
 from unsee import networks, sources
-from unsee.errors import Interrupted
+from unsee.errors import InputError, Interrupted
 from unsee.paper import cells
 from unsee.paper.cells import Unit
 from unsee.paper.growing import grown, halved
@@ -18,8 +20,21 @@ def test_a_network_is_made_once_with_its_memory_over_D(tmp_path, data, monkeypat
     assert one.id == networks.identity(networks.load(tmp_path / TILE.name / "model.safetensors"))
     assert one.memory.n == len(one.four.pretraining)
     monkeypatch.setattr("unsee.paper.pretraining.remember", None)
+    monkeypatch.setattr("unsee.paper.pretraining.train", None)
     again = pretrained(TILE, TINY, tmp_path)
     assert (again.id, again.memory.id) == (one.id, one.memory.id)
+
+
+def test_a_network_of_another_training_is_not_taken(tmp_path, data, monkeypatch):
+    monkeypatch.setattr(sources, "bundled", lambda: data)
+    one = pretrained(TILE, TINY, tmp_path)
+    folder = tmp_path / TILE.name
+    with pytest.raises(InputError, match="to go on with the run"):
+        pretrained(TILE, replace(TINY, pretraining_epochs=2), tmp_path)
+    networks.save(networks.network("mlp", data.train), folder / "model.safetensors")
+    assert pretrained(TILE, TINY, tmp_path).id == one.id
+    (folder / "made.json").write_text("[]")
+    assert pretrained(TILE, TINY, tmp_path).id == one.id
 
 
 def test_a_network_begun_at_half_the_size_goes_on_where_it_was_stopped(tmp_path, data, monkeypatch):

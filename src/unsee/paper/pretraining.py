@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from unsee import networks
+from unsee import networks, store
 from unsee.datasets import Dataset
 from unsee.formulation import FourDatasets
 from unsee.memory import Memory, remember
@@ -38,17 +38,42 @@ def pretrained(
     progress: bool = False,
     stop: Any = None,
 ) -> Pretrained:
-    """Return the unit's network and memory from `work`, or make them: once for each (data, T)."""
+    """Return the unit's network and memory from `work`, or make them: once for each (data, T).
+
+    A finished network is taken as it is, wherever it was made: on another kind of processor the same training
+    would begin at other last bits (docs/decisions/0029).
+    """
     four = FourDatasets.of_class(data or scale.data(unit.data), 0, unit.transform())
-    folder = work / unit.name
-    model = trained(unit, four.pretraining, scale, folder, progress=progress, stop=stop)
-    networks.save(model, folder / "model.safetensors")
+    folder, of = work / unit.name, _training(unit, scale, four.pretraining)
+    model = _finished(folder, of)
+    if model is None:
+        model = trained(unit, four.pretraining, scale, folder, progress=progress, stop=stop)
+        networks.save(model, folder / "model.safetensors")
+        store.write_json(folder / "made.json", of | {"network": networks.identity(model)})
     path = folder / "memory.safetensors"
     memory = Memory.load(path) if path.exists() else None
     if memory is None or memory.model != networks.identity(model):
         memory = remember(model, four.pretraining, progress=progress)
         memory.save(path)
     return Pretrained(unit, four, model, memory, networks.identity(model))
+
+
+def _training(unit: Unit, scale: Scale, D: Dataset) -> dict[str, Any]:
+    """Return what a finished network is known by."""
+    whole = [[scale.pretraining_epochs, 0.01]] if scale.pretraining_epochs else unit.pretraining
+    at_half = () if scale.pretraining_epochs else unit.at_half
+    schedule = {"at half the size": [list(part) for part in at_half], "whole": [list(part) for part in whole]}
+    return {"D": D.fingerprint, "printed": scale.printed, "schedule": schedule}
+
+
+def _finished(folder: Path, of: dict[str, Any]) -> nn.Module | None:
+    """Return the network in a folder, if it was trained to the end, and in this way."""
+    path = folder / "made.json"
+    made = store.read_json(path) if path.exists() else None
+    if not isinstance(made, dict) or not (folder / "model.safetensors").exists():
+        return None
+    model = networks.load(folder / "model.safetensors")
+    return model if made == of | {"network": networks.identity(model)} else None
 
 
 def trained(
