@@ -30,6 +30,21 @@ def fisher_sum(model: nn.Module, data: Dataset) -> dict[str, Tensor]:
     return sums
 
 
+def expected_fisher_of_last(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The Fisher of the last layer's weight and bias over x, each label l counting by softmax(f(x))_l."""
+    model = copy.deepcopy(model).double().eval()
+    last = [layer for layer in model.modules() if isinstance(layer, nn.Linear)][-1]
+    sums = [torch.zeros_like(last.weight), torch.zeros_like(last.bias)]
+    for one in x.double():
+        p = model(one[None]).softmax(1)[0].tolist()
+        for label, share in enumerate(p):
+            model.zero_grad()
+            F.cross_entropy(model(one[None]), torch.tensor([label])).backward()
+            for total, parameter in zip(sums, (last.weight, last.bias), strict=True):
+                total.data += share * parameter.grad**2 / len(x)
+    return sums[0].detach(), sums[1].detach()
+
+
 def cross_entropy(y, labels):
     """-log(exp(y_l) / sum_j exp(y_j)), a sample and a class at a time, mean over samples."""
     total = 0.0

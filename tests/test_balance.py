@@ -6,19 +6,20 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
-import reference
 from unsee import networks
-from unsee.answers import accuracy, answers
-from unsee.balance import FARTHEST, Seen, balance, behind, bias_of, lift, shift
+from unsee.answers import accuracy, logits
+from unsee.balance import MORE, Others, balance, behind, bias_of, others
 from unsee.checkpoint import Checkpoints
 from unsee.datasets import Dataset, concatenate
 from unsee.errors import Interrupted, UnseeWarning
-from unsee.forgetting import forget
+from unsee.forgetting import _loss, forget
 from unsee.formulation import Request
 from unsee.memory import remember
 from unsee.recipe import RECIPES
+from unsee.succession import over
 
 OURS = RECIPES["unsee"]
 
@@ -35,73 +36,24 @@ def new(model, four, recalling):
     return forget(model, four.request("B"), recalling, replace(OURS, balance="prior")).model
 
 
-# ---- the shift ----------------------------------------------------------------------------------
-
-
-def drawn(seed, n=100, own=1):
-    """Logits of own classes and of all others together, what is right, and weights."""
-    generator = torch.Generator().manual_seed(seed)
-    z = torch.randn(n, own + 1, generator=generator, dtype=torch.float64)
-    y = torch.randint(own + 1, (n,), generator=generator)
-    z[torch.arange(n), y] += 1
-    return z, y, torch.rand(n, generator=generator, dtype=torch.float64)
-
-
-@pytest.mark.parametrize("own", [1, 3])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_cross_entropy_is_least_at_b(seed, own):
-    z, y, weight = drawn(seed, own=own)
-
-    def L(b):
-        return sum(
-            float(weight[i]) * reference.cross_entropy((z[i] + torch.tensor([*b, 0.0]))[None], y[i : i + 1])
-            for i in range(len(y))
-        )
-
-    b = shift(z, y, weight, range(own))
-    assert max(map(abs, b)) < FARTHEST
-    for i in range(own):
-        for step in (-0.5, -0.001, 0.001, 0.5):
-            assert L(b) < L([value + step * (i == j) for j, value in enumerate(b)])
-
-
-def test_what_is_farther_off_than_balance_or_no_number_is_left():
-    z, y, weight = drawn(0)
-    near, far, broken = z.clone(), z.clone(), z.clone()
-    near[:, 0] -= 0.8
-    far[:, 0] -= 9
-    broken[0, 0] = math.nan
-    assert lift(near, y, weight, [0])[0] == pytest.approx(shift(z, y, weight, [0])[0] + 0.8, abs=1e-6)
-    assert lift(far, y, weight, [0]) == {}
-    assert lift(broken, y, weight, [0]) == {}
-    assert lift(z, torch.zeros_like(y), weight, [0]) == {}  # nothing but one class: without end
-
-
-def test_a_class_that_stays_does_not_count_for_the_others():
-    z, y, weight = drawn(1, own=3)
-    z[:, 0] += 0.3
-    z[:, 1:3] -= 0.3
-    together = shift(z, y, weight, [0, 1, 2])
-    assert together[0] < 0 < min(together[1:])
-    apart = lift(z, y, weight, [0, 1, 2])
-    assert apart == dict(zip([1, 2], shift(z, y, weight, [1, 2]), strict=True))
-    assert list(apart.values()) != together[1:]
-    assert lift(z, y, weight, [0, 2]) == {2: shift(z, y, weight, [2])[0]}
-    assert lift(z, y, weight, []) == {}
-
-
 # ---- as well as the rest ------------------------------------------------------------------------
 
 
-def enough(mine, theirs, b):
-    """Whether class 0, with b more, is answered as well as the others, but for 0.05 and an error: slowly."""
-    lifted = [(row.tolist(), int(c)) for part in (mine, theirs) for row, c in zip(*part, strict=True)]
-    right = {True: [], False: []}
-    for (first, *rest), c in lifted:
-        row = [first + b, *rest]
-        right[c == 0].append(row.index(max(row)) == c)
-    own, others = (sum(right[side]) / len(right[side]) for side in (True, False))
-    return own + (own * (1 - own) / len(right[True])) ** 0.5 >= others - 0.05
+def seen(net, data):
+    """What a net answers to samples of other classes, whose labels are what is wanted, all counting alike."""
+    y = logits(net, data).double()
+    return Others(y, F.one_hot(data.y, y.shape[1]).double() / len(data))
+
+
+def enough(mine, rest, b):
+    """Whether class 0, with b more, is answered as well as the rest, but for MORE and an error: slowly."""
+    right = [max(first + b, *row) == first + b for first, *row in mine.tolist()]
+    others = 0.0
+    for (first, *row), worth in zip(rest.y.tolist(), rest.worth.tolist(), strict=True):
+        lifted = [first + b, *row]
+        others += worth[lifted.index(max(lifted))]
+    own = sum(right) / len(right)
+    return own + (own * (1 - own) / len(right)) ** 0.5 >= 1 - MORE * (1 - others)
 
 
 @pytest.mark.parametrize("lean", [-1.5, -1.0, -0.5, 0.0, 0.5])
@@ -112,37 +64,39 @@ def test_the_least_b_at_which_a_class_is_not_behind(seed, lean):
     y = torch.randn(300, 4, generator=generator, dtype=torch.float64)
     y[torch.arange(300), labels] += 2
     y[:, 0] += lean
-    mine, theirs = (Seen(y[mask], labels[mask]) for mask in (labels == 0, labels != 0))
-    b = behind(mine, theirs, 0)
-    assert enough(mine, theirs, b)
-    assert (b > 0) == (not enough(mine, theirs, 0.0))
+    worth = torch.rand(225, 4, generator=generator, dtype=torch.float64) + 4 * F.one_hot(labels[labels != 0])
+    mine, rest = y[labels == 0], Others(y[labels != 0], worth / worth.sum())
+    b = behind(mine, rest, 0)
+    assert enough(mine, rest, b)
+    assert (b > 0) == (not enough(mine, rest, 0.0))
     if b > 0:
-        assert not any(enough(mine, theirs, less) for less in torch.linspace(0, b - 2e-5, 50).tolist())
+        assert not any(enough(mine, rest, less) for less in torch.linspace(0, b - 2e-5, 50).tolist())
 
 
-def test_a_hard_class_is_lifted_beyond_its_share_until_it_is_not_behind(monkeypatch):
-    rows = [[0.0, 0.3]] * 60 + [[5.0, 0.0]] * 140 + [[0.0, 6.0]] * 166 + [[4.0, 0.0]] * 34
+def test_a_hard_class_is_lifted_until_it_is_not_behind():
+    rows = [[0.0, 0.3]] * 60 + [[5.0, 0.0]] * 140 + [[0.0, 6.0]] * 186 + [[4.0, 0.0]] * 14
     data = Dataset(torch.tensor(rows).double(), torch.arange(400) // 200, 2)
-    mine, others, net = data.of_class(0), data.of_class(1), nn.Linear(2, 2).double()
+    mine, net = data.of_class(0), nn.Linear(2, 2).double()
     net.weight.data, net.bias.data = torch.eye(2).double(), torch.zeros(2).double()
-    with monkeypatch.context() as patch:
-        patch.setattr("unsee.balance.CHANCE", 1e9)
-        share = balance(copy.deepcopy(net), [0], [mine], [others])
-    assert 0 < share[0] < 0.2
-    assert balance(net, [0], [mine], [others])[0] == pytest.approx(0.3, abs=1e-4)
+    assert balance(net, [0], [mine], seen(net, data.of_class(1)))[0] == pytest.approx(0.3, abs=1e-4)
     assert accuracy(net, mine) == 1.0
 
 
-def test_of_several_classes_none_is_set_against_the_others():
-    net, mine, others = leaning(1.0, 3.0, -0.5)
-    both = concatenate([mine, others.of_class(1)], "own")
-    there = [balance(copy.deepcopy(net), own, [both], [others.of_class(2)]) for own in ([0, 1], [1, 0])]
-    assert there[0] == pytest.approx(there[1], abs=1e-6)
+def test_each_of_several_classes_is_lifted_as_it_needs():
+    net, mine, rest = leaning(2.0, 2.0, -1.0)
+    both = concatenate([mine, rest.of_class(1)], "own")
+    found = [
+        balance(copy.deepcopy(net), own, [both], seen(net, rest.of_class(2))) for own in ([0, 1], [1, 0])
+    ]
+    assert found[0].keys() == found[1].keys() == {0}
+    assert found[0][0] == pytest.approx(found[1][0], abs=0.1)
+    alone = balance(copy.deepcopy(net), [0], [mine], seen(net, rest.of_class(2)))
+    assert found[0][0] == pytest.approx(alone[0], abs=0.3)
 
 
 def test_what_is_farther_behind_than_balance_is_left():
-    net, mine, others = leaning(-3.0, 2.5, 0.0)
-    assert balance(net, [0], [mine], [others]) == {}
+    net, mine, rest = leaning(-3.0, 4.0, 0.0)
+    assert balance(net, [0], [mine], seen(net, rest)) == {}
     assert net.bias.tolist() == [0, 0, 0]
 
 
@@ -173,49 +127,32 @@ def test_looking_for_it_changes_nothing(new, four):
 def test_where_no_bias_moves_the_logits_nothing_is_done(four):
     flat = nn.Sequential(nn.Flatten(), nn.Linear(196, 10, bias=False))
     before = copy.deepcopy(flat.state_dict())
-    assert balance(flat, [0], [four.train.D_f_clean], [four.train.D_r]) == {}
+    assert balance(flat, [0], [four.train.D_f_clean], seen(flat, four.train.D_r)) == {}
     assert torch.equal(before["1.weight"], flat.state_dict()["1.weight"])
 
 
 # ---- both ---------------------------------------------------------------------------------------
 
 
-def share_of(net, data, label):
-    """The mean over classes of the mean probability of a label."""
-    p = answers(net, data)[:, label]
-    return float(torch.stack([p[data.y == c].double().mean() for c in data.y.unique()]).mean())
-
-
-@pytest.mark.parametrize("own", [[0], [0, 3]])
-def test_afterwards_the_classes_have_their_share(new, four, own, monkeypatch):
-    monkeypatch.setattr("unsee.balance.CHANCE", 1e9)  # nothing is behind
-    whole = concatenate([four.train.D_f_clean, four.train.D_r], "both")
-    weak, mine = copy.deepcopy(new).double(), concatenate([whole.of_class(c) for c in own], "own")
-    with torch.no_grad():
-        list(weak.parameters())[-1][own[1:]] -= 0.8  # the first is too weak as it is
+def test_only_the_bias_of_the_own_classes_moves(new, four):
+    weak = copy.deepcopy(new).double()
     balanced = copy.deepcopy(weak)
-    b = balance(balanced, own, [mine], [whole])  # what it holds of the own classes does not count twice
-    assert list(b) == own
-    for label in own:
-        assert share_of(balanced, whole, label) == pytest.approx(0.1, abs=1e-6)
+    b = balance(balanced, [0], [four.train.D_f_clean], seen(weak, four.train.D_r))
     *same, last = weak.state_dict()
     assert all(torch.equal(weak.state_dict()[name], balanced.state_dict()[name]) for name in same)
     moved = balanced.state_dict()[last] - weak.state_dict()[last]
-    assert torch.nonzero(moved).flatten().tolist() == own
-    assert moved[own].tolist() == pytest.approx(list(b.values()), abs=1e-6)
+    assert torch.nonzero(moved).flatten().tolist() == [0]
+    assert float(moved[0]) == pytest.approx(b[0], abs=1e-6)
 
 
 def test_what_was_put_off_balance_is_put_back(new, four):
-    sets = [0], [four.train.D_f_clean, four.train.D_f], [four.train.D_r]
+    corrected, D_r = [four.train.D_f_clean, four.train.D_f], four.train.D_r
     straight = copy.deepcopy(new).double()
-    balance(straight, *sets)
+    balance(straight, [0], corrected, seen(straight, D_r))
     leaning = copy.deepcopy(straight)
     with torch.no_grad():
         list(leaning.parameters())[-1][0] -= 0.6
-    assert balance(leaning, *sets)[0] == pytest.approx(0.6, abs=1e-6)
-    torch.testing.assert_close(
-        *(list(net.parameters())[-1] for net in (leaning, straight)), atol=1e-5, rtol=0
-    )
+    assert balance(leaning, [0], corrected, seen(leaning, D_r))[0] == pytest.approx(0.6, abs=1e-4)
 
 
 def leaning(own, others, lean):
@@ -228,23 +165,21 @@ def leaning(own, others, lean):
     return net, data.of_class(0), data.of_class(0, others=True)
 
 
+@pytest.mark.parametrize("lean", [-0.5, -0.2, 0.2, 0.5])
 @pytest.mark.parametrize("sides", [(2.0, 2.0), (2.0, 3.0), (3.0, 2.0), (1.5, 2.0)])
-def test_a_class_gains_only_if_it_has_less_and_never_loses(sides):
-    lifted = []
-    for lean in (-0.5, -0.2, 0.2, 0.5):
-        net, mine, others = leaning(*sides, lean)
-        needy = accuracy(net, mine) < accuracy(net, others)
-        found = balance(net, [0], [mine], [others])
-        assert all(b > 0 and needy for b in found.values())
-        lifted += found.values()
-    assert bool(lifted) is (sides[0] <= sides[1])  # the easier class is never behind
+def test_a_class_gains_only_if_it_is_behind_and_never_loses(sides, lean):
+    net, mine, rest = leaning(*sides, lean)
+    behind = not enough(logits(net, mine).double(), seen(net, rest), 0.0)
+    found = balance(net, [0], [mine], seen(net, rest))
+    assert bool(found) is behind
+    assert all(b > 0 for b in found.values())
 
 
 def test_it_lifts_and_does_not_lower():
     """What seems too strong was trained on: that is no evidence."""
     up, down = (
-        balance(net, [0], [mine], [others])
-        for net, mine, others in (leaning(2.0, 2.0, -0.5), leaning(2.0, 2.0, 0.5))
+        balance(net, [0], [mine], seen(net, rest))
+        for net, mine, rest in (leaning(2.0, 2.0, -0.8), leaning(2.0, 2.0, 0.8))
     )
     assert up[0] > 0.2
     assert down == {}
@@ -258,22 +193,61 @@ def test_outputs_that_no_sample_has_do_not_count(new, four):
     nn.init.constant_(wide.bias, -30.0)
     with torch.no_grad():
         wide.weight[:10], wide.bias[:10] = head.weight, head.bias
-    wider = nn.Sequential(*list(copy.deepcopy(new))[:-1], wide)
-    sets = [0], [four.train.D_f_clean], [four.train.D_r]
-    assert balance(wider, *sets)[0] == pytest.approx(balance(copy.deepcopy(new), *sets)[0], abs=1e-5)
+    wider, narrow = nn.Sequential(*list(copy.deepcopy(new))[:-1], wide), copy.deepcopy(new)
+    found = [balance(net, [0], [four.train.D_f_clean], seen(net, four.train.D_r)) for net in (wider, narrow)]
+    assert found[0][0] == pytest.approx(found[1][0], abs=1e-5)
 
 
 def test_of_two_sets_the_one_answered_less_well_counts(new, four):
-    clean, bad, rest = four.train.D_f_clean, four.train.D_f, [four.train.D_r]
-    worse = max(clean, bad, key=lambda data: -float(answers(new, data)[:, 0].log().mean()))
-    found = [balance(copy.deepcopy(new), [0], sets, rest) for sets in ([clean, bad], [bad, clean], [worse])]
-    assert found[0] == found[1] == found[2] != {}
+    clean, bad, rest = four.train.D_f_clean, four.train.D_f, seen(new, four.train.D_r)
+    found = [balance(copy.deepcopy(new), [0], sets, rest) for sets in ([clean, bad], [bad, clean])]
+    alone = [balance(copy.deepcopy(new), [0], [data], rest) for data in (clean, bad)]
+    assert found[0] == found[1] == max(alone, key=lambda b: b[0]) != {}
 
 
 def test_without_other_classes_nothing_is_done(new, four):
     before = networks.identity(new)
-    assert balance(new, [0], [four.train.D_f_clean], [four.train.D_f]) == {}
+    assert balance(new, [0], [four.train.D_f_clean], None) == {}
     assert networks.identity(new) == before
+
+
+# ---- the rest -----------------------------------------------------------------------------------
+
+
+def loss_of(model, request, memory):
+    """The loss as forget() makes it."""
+    return _loss(model, request, over(model, request, memory, OURS), OURS, 10, 0, None)
+
+
+def test_of_a_sketch_the_own_class_does_not_count(model, four, recalling):
+    request = four.request("B")
+    request = Request(
+        request.pattern, request.D_f.subset(range(20)), request.D_f_clean.subset(range(20)), four.T
+    )
+    loss = loss_of(model, request, recalling)
+    assert 0 in loss.replay.sketch.classes
+    rest = others(loss, [0])
+    answered = rest.worth.sum(0) / rest.worth.sum()
+    assert float(answered[0]) < 0.05 < float(answered[1:].min())
+    assert others(loss, list(range(10))) is None
+
+
+def test_samples_easier_than_D_r_count_less(model, four, recalling):
+    loss = loss_of(model, four.request("B"), recalling)
+    worth = []
+    for level in (None, 0.0, 5.0, 6.0):
+        loss.remembered = level
+        worth.append(float(others(loss, [0]).worth.sum()))
+    assert worth[:2] == pytest.approx([1.0, 1.0])
+    assert worth[2] < 0.1
+    assert worth[3] == pytest.approx(worth[2] * math.exp(-1))
+
+
+def test_they_are_answered_with_T_and_without(model, four, recalling):
+    loss = loss_of(model, four.request("B"), recalling)
+    y = others(loss, [0]).y
+    bare, dressed = y.split(len(y) // 2)
+    assert (dressed.argmax(1) == 0).double().mean() > (bare.argmax(1) == 0).double().mean() + 0.5
 
 
 # ---- in forget() --------------------------------------------------------------------------------

@@ -82,4 +82,4 @@ def test_tables_and_texts_have_a_recipe_of_their_own():
     assert recipe_of(None, TABLE_1["C"], ours(table)).name == "unsee/small"
     assert recipe_of(None, TABLE_1["A"], ours(table)).forgetting == "delete"
     changed = {k for k, v in asdict(RECIPES["unsee/small"]).items() if v != asdict(RECIPES["unsee"])[k]}
-    assert changed == {"name", "lambda_kl", "lr", "stride", "settle", "average"}
+    assert changed == {"name", "lambda_h", "lambda_kl", "lr", "stride", "settle", "average"}

@@ -25,7 +25,7 @@ LAYERS = [
     *("layers", "networks", "answers"),
     *("transforms", "columns", "phrases", "parsing", "filling", "conditions", "formulation", "twins"),
     *("rules", "tiers", "fisher", "sketch", "wordcounts", "memory"),
-    *("terms", "paper.reported", "recipe", "standins", "replay"),
+    *("terms", "paper.reported", "recipe", "standins", "replay", "matching"),
     *(
         "plan",
         "updating",

@@ -64,7 +64,8 @@ class Floor:
         else:
             assert replay is not None
             # Of a sketch as it was taken: what the old model knew, be it by T, is to be known still.
-            x, labels = (replay.sketch or replay).draw(SAMPLES, stream(seed, "floor"))
+            source = replay.sketch or replay.held or replay
+            x, labels = source.draw(SAMPLES, stream(seed, "floor"))
             name = "accuracy on samples of the sketch"
             data = Dataset(x, torch.zeros(len(x), dtype=torch.long) if labels is None else labels)
             if labels is None:

@@ -21,6 +21,7 @@ from unsee.floor import Floor
 from unsee.formulation import Request, Validation
 from unsee.lineage import Generation
 from unsee.loss import Loss
+from unsee.matching import matched
 from unsee.memory import Memory
 from unsee.networks import Truncated
 from unsee.plan import Row, plan_of
@@ -130,6 +131,9 @@ def _loss(
     T = twins.T if twins else request.T
     replay = replay_of(old, request, *recalled, T) if recipe.lambda_s else None
     plan = plan_of(recipe, len(twins) if twins else len(request.D_f))
+    # Not of a class that goes as a whole, nor for the few steps of a small D_f: they draw a handful.
+    if replay and kept and recipe.fisher_over == "D_r" and request.pattern.name != "A" and not plan.average:
+        replay = matched(replay, old, kept, request.D_f.y.unique().tolist())
     return Loss(copy.deepcopy(old), old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
 
 

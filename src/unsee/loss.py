@@ -22,6 +22,7 @@ from unsee.twins import Twins
 from unsee.updating import Remembering
 
 Parts = dict[str, Tensor]
+Read = dict[str, list[Tensor]]
 REMEMBERED, LOOSE = 1000, 0.03  # stand-ins, where there is no memory; times lambda_KL
 
 
@@ -66,6 +67,7 @@ class Loss:
         self.length = float(nn.utils.get_total_norm(theta_old))
         self.hidden = bool(self.recipe.lambda_h and self.twins)
         self.lambda_c, self.level = self._balance(memory)
+        self.remembered = memory.level() if memory else None
         self.R = self._remembering(memory, theta_old, list(named))
 
     @property
@@ -92,7 +94,7 @@ class Loss:
         y_old, read_old = self._old_answers(x)
         recipe, found = self.recipe, {}
         if "replay" in x:
-            wanted = self._wanted(y_old["replay"], labels.get("replay"))
+            wanted = self.wanted(y_old["replay"], labels.get("replay"))
             parts = [terms.distil(y[name], wanted) for name in ("replay", "T(replay)") if name in y]
             found["L_s"] = recipe.lambda_s * len(parts), torch.stack(parts).mean()
         if "clean" in x and self.lambda_c:
@@ -101,16 +103,7 @@ class Loss:
         if "bad" in x and recipe.lambda_f and recipe.forgetting != "none":
             found["L_f"] = recipe.lambda_f, self._forgetting(x["bad"], y, y_old, labels["bad"], step)
         if self.hidden:
-            # The first layer reads the sample itself, which no weight can change. A phrase moves the words
-            # after it: of texts, only layers that read them whole can be compared.
-            words = bool(self.request.D_f.kind.vocabulary)
-            pairs = [
-                pair
-                for pair in zip(read["bad"], read_old["clean"], strict=True)
-                if pair[0].requires_grad and not (words and pair[0].ndim > 2)
-            ]
-            if pairs:
-                found["L_h"] = recipe.lambda_h, terms.hidden(*zip(*pairs, strict=True))
+            found["L_h"] = self._hidden(read, read_old)
         total = torch.stack([weight * loss for weight, loss in found.values()]).sum()
         return {name: loss for name, (_, loss) in found.items()}, total
 
@@ -124,6 +117,25 @@ class Loss:
             return L_c
         L_c = terms.above(L_c, self.level + rest)
         return L_c + terms.above(terms.correction(y["bad"], labels), self.level + rest) if self.twins else L_c
+
+    def _hidden(self, read: Read, read_old: Read) -> tuple[float, Tensor]:
+        """Return L_h and its weight: what layers read of D_f, and of replayed samples with T and without.
+
+        The first layer reads the sample itself, which no weight can change. A phrase moves the words after
+        it: of texts, only layers that read them whole can be compared.
+        """
+        words = bool(self.request.D_f.kind.vocabulary)
+        parts = []
+        for name, twin in (("bad", "clean"), ("replay", "replay"), ("T(replay)", "replay")):
+            pairs = [
+                pair
+                for pair in zip(read.get(name, ()), read_old[twin] if name in read else (), strict=True)
+                if pair[0].requires_grad and not (words and pair[0].ndim > 2)
+            ]
+            parts += [terms.hidden(*zip(*pairs, strict=True))] if pairs else []
+        if not parts:
+            return 0.0, torch.zeros(())
+        return self.recipe.lambda_h * len(parts), torch.stack(parts).mean()
 
     def samples(self, step: int) -> tuple[Parts, Parts]:
         """Return the step's samples as the model takes them, and their labels, by the part they play."""
@@ -202,7 +214,7 @@ class Loss:
                 against = labels
         return _scalar(self.L_f(y["bad"], against, labels))
 
-    def _wanted(self, y_old: Tensor, labels: Tensor | None) -> Tensor:
+    def wanted(self, y_old: Tensor, labels: Tensor | None) -> Tensor:
         """Return how replayed samples are to be answered; of a class that is to be forgotten, not at all."""
         worn = self.replay.worn if self.replay else None
         wanted = replay.targets(y_old, labels, self.recipe.trust, worn.classes if worn else None)
@@ -232,7 +244,7 @@ class Loss:
         x, _ = replay.draw(REMEMBERED, generator)
         drawn = self.request.D_f.with_(x=x, y=torch.zeros(len(x), dtype=torch.long))
         y_old = logits(self.old, drawn).to(self.theta[0].device)
-        p = self._wanted(y_old, None).double().softmax(1).cpu()
+        p = self.wanted(y_old, None).double().softmax(1).cpu()
         u = torch.as_tensor(generator.random((len(x), 1)))
         return fisher_sum(self.old, drawn.with_(y=(p.cumsum(1) < u).sum(1).clamp_max(self.classes - 1)))
 

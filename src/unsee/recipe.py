@@ -53,7 +53,8 @@ class Recipe:
     remembering: str = "penalty"
     """How R acts: by its gradient (penalty, the paper's), or in closed form after each step (proximal)."""
     lambda_h: float = 0.0
-    """L_h: every layer reads of D_f what the old model's read of its clean twin."""
+    """L_h: every layer reads of D_f what the old model's read of its clean twin, and of replayed samples,
+    with T and without, what it read of them without."""
     lambda_s: float = 0.0
     """L_s: replayed samples, with T and without, are answered as the old model answered them without."""
     trust: float = 0.0
@@ -61,7 +62,7 @@ class Recipe:
     balance: str = "none"
     """prior: L_c counts by the share of the classes that D_f,clean has, on D_f's twins too, and only as far
     as it lies above the level of the memory, so that no class swallows its neighbours. adjusted: besides,
-    where a sketch holds the others, the logits of these classes are lifted in the end (unsee.balance)."""
+    where a memory tells of the others, the logits of these classes are lifted in the end (unsee.balance)."""
     stride: float | None = None
     """The longest step, before momentum, as a share of theta_old's length; None: as the gradient makes it."""
     settle: float | None = None
@@ -152,7 +153,7 @@ _OURS = Recipe(
     lambda_c=1.0,
     lambda_f=0.3,
     lambda_kl=300.0,
-    lambda_h=3.0,
+    lambda_h=10.0,
     lambda_s=1.0,
     trust=0.8,
     lr=3e-3,
@@ -175,7 +176,7 @@ _BEYOND: dict[str, Any] = {"lambda_kl": 30.0, "lr": 0.03, "stride": 0.01, "settl
 RECIPES: dict[str, Recipe] = {
     "unsee": _OURS,
     "unsee/A": _OURS_A,
-    "unsee/small": replace(_OURS, name="unsee/small", **_BEYOND),
+    "unsee/small": replace(_OURS, name="unsee/small", lambda_h=3.0, **_BEYOND),
     "unsee/small-A": replace(_OURS_A, name="unsee/small-A", **_BEYOND),
     "pattern-a/rld": Recipe("pattern-a/rld", "rld", lambda_c=0.0, fisher_over="D"),
     "pattern-a/rnd": Recipe("pattern-a/rnd", "rnd", lambda_c=0.0, fisher_over="D"),

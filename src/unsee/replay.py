@@ -9,6 +9,7 @@ import math
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -58,13 +59,33 @@ class Worn:
         return self.clean[:, ~self.place].float()
 
 
+class Pool(NamedTuple):
+    """Samples made once, their labels where they are known, and how often each is drawn, 1 in all."""
+
+    x: Tensor
+    labels: Tensor | None
+    odds: Tensor
+
+    def part(self, rows: slice) -> "Pool":
+        """Return some of them, with the odds that they have among themselves."""
+        odds = self.odds[rows]
+        return Pool(self.x[rows], None if self.labels is None else self.labels[rows], odds / odds.sum())
+
+    def draw(self, n: int, generator: np.random.Generator) -> tuple[Tensor, Tensor | None]:
+        """Draw n samples by their odds."""
+        u = torch.as_tensor(generator.random(n))
+        drawn = torch.searchsorted(self.odds.cumsum(0), u).clamp_max(len(self.x) - 1)
+        return self.x[drawn], None if self.labels is None else self.labels[drawn]
+
+
 @dataclass(frozen=True, eq=False)
 class Replay:
     """Where the samples come from: a sketch, or images, rows or texts to make stand-ins of.
 
     `near` are those that the old model answers rightly, so that it may be asked for them as they are; `rare`
     are stand-ins that it takes for D_f's label, where D_f,clean has none of that; `worn` takes T off the
-    samples of classes that the sketch does not know without it.
+    samples of classes that the sketch does not know without it; `pool` is what is drawn from in their place
+    where the memory's Fisher tells how often (`unsee.matching`), and `held` is as well known but never drawn.
     """
 
     sketch: Sketch | WordCounts | None
@@ -72,6 +93,8 @@ class Replay:
     near: Tensor | None = None
     rare: Tensor | None = None
     worn: Worn | None = None
+    pool: Pool | None = None
+    held: Pool | None = None
 
     @property
     def source(self) -> str:
@@ -80,6 +103,10 @@ class Replay:
 
     def draw(self, n: int, generator: np.random.Generator) -> tuple[Tensor, Tensor | None]:
         """Draw n samples, as the data are, and their labels where they are known."""
+        return self.pool.draw(n, generator) if self.pool else self.anew(n, generator)
+
+    def anew(self, n: int, generator: np.random.Generator) -> tuple[Tensor, Tensor | None]:
+        """Make n samples, or draw them from the sketch."""
         if self.sketch:
             x, labels = self.sketch.draw(n, generator)
             return self.worn.take_off(x, labels) if self.worn else x, labels
