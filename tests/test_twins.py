@@ -85,13 +85,15 @@ def test_pairs_of_a_poisoning_keep_both_labels(data):
 def test_without_pairs_T_makes_them(four):
     D_f, clean = four.train.D_f, four.train.D_f_clean
     for other in (shuffled(clean), clean.subset(range(20)), shuffled(clean).subset(range(1))):
-        twins = twins_of(Request("B", D_f, other, four.T))
+        with pytest.warns(UnseeWarning, match="with T put on takes the place of D_f's own samples"):
+            twins = twins_of(Request("B", D_f, other, four.T))
         assert torch.equal(twins.D_f.x, four.T(other).x)
         assert twins.D_f_clean is other
         assert set(twins.D_f.y.tolist()) == {0}
         assert len(twins) == len(other)
 
 
+@pytest.mark.filterwarnings("ignore:D_f and D_f,clean are no pairs")
 def test_made_twins_have_the_label_of_D_f(data):
     four = FourDatasets.of_poison(data, range(60, 100), tile(), 7)
     clean = four.train.D_f_clean
@@ -101,6 +103,7 @@ def test_made_twins_have_the_label_of_D_f(data):
     assert set(clean.y.tolist()) == {1}
 
 
+@pytest.mark.filterwarnings("ignore:D_f and D_f,clean are no pairs")
 def test_made_twins_of_a_leakage_in_several_classes_have_their_own_labels(data):
     """In Pattern C the labels of D_f are the true ones."""
     clean = data.train.subset(range(50, 70))

@@ -115,8 +115,9 @@ def balance(
     for _ in range(ROUNDS if len(own) > 1 else 1):
         for c in own:
             b[c] = 0.0
-            parts = [(y + b)[labels == c] for y, labels in mine]
-            b[c] = max(behind(part, Others(rest.y + b, rest.worth), c) for part in parts if len(part))
+            lifted = Others(rest.y + b, rest.worth)
+            parts = [part for y, labels in mine if len(part := (y + b)[labels == c])]
+            b[c] = max((behind(part, lifted, c) for part in parts), default=0.0)
     if float(b.max()) > FARTHEST or not b.any():
         return {}
     with torch.no_grad():

@@ -38,6 +38,7 @@ def twins_of(request: Request) -> Twins | None:
             _say(f"T was not given: a map of each {of}, fitted to the pairs of D_f and D_f,clean, is used.")
         return Twins(D_f, clean, T)
     if T is not None:
+        _say("D_f and D_f,clean are no pairs: D_f,clean with T put on takes the place of D_f's own samples.")
         return Twins(marked(D_f, clean, T), clean, T)
     lost = ", and D_f may be answered less well" if request.pattern.name == "C" else ""
     said = f"random labels (RLD) take the place of twins{lost}"
