@@ -55,7 +55,7 @@ def twice(model, four):
     """The tiles of class 0 forgotten, and then class 3, which only the first memory ever saw."""
     quick = {"epochs": 2, "batch_size": 32, "floor": 0.9}
     memory = remember(model, four.pretraining, sketch=1)
-    first = forget(model, four.request("B"), memory, replace(RECIPES["unsee"], **quick))
+    first = forget(model, four.request("B"), memory, replace(RECIPES["unsee"], floor=0.9))
     D_r = four.train.D_r
     another = Request("A", D_r.subset(torch.nonzero(D_r.y == 3).flatten()))
     recipe = replace(RECIPES["unsee/A"], **quick)

@@ -129,7 +129,7 @@ def behind(mine: Tensor, rest: Others, c: int) -> float:
     """Return the least b >= 0 at which class c is answered as well as the rest is, but for chance.
 
     >>> mine = torch.tensor([[0.0, 0.3]] * 4 + [[0.0, 0.6]] * 1 + [[1.0, 0.0]] * 5)
-    >>> y = torch.tensor([[0.0, 0.4]] * 2 + [[0.0, 1.0]] * 8)
+    >>> y = torch.tensor([[0.0, 0.4]] * 2 + [[0.0, 1.0]] * 7 + [[1.0, 0.0]])
     >>> round(behind(mine, Others(y, torch.tensor([[0.0, 0.1]] * 10)), 0), 3)  # nine of ten are right then
     0.3
     """
