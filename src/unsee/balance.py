@@ -13,7 +13,7 @@ much worse new samples are answered than those that the old model was trained on
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -26,7 +26,7 @@ from unsee.loss import Loss
 from unsee.randomness import stream
 from unsee.replay import Pool
 
-SAMPLES = 5000  # from the sketch, where none are held back: with fewer, b is uncertain by a tenth
+SAMPLES, PART = 5000, 1000  # from the sketch, where none are held back: with fewer, b is uncertain by a tenth
 MOST, FEWEST = 5000, 20  # samples of D_f,clean that are looked at, and that a class of it must have
 FARTHEST = 2.0  # a logit that is farther off is no matter of balance
 MORE = 1.15  # errors on new samples, for each on those that were trained on (docs/decisions/0035)
@@ -72,29 +72,46 @@ def shifts(row: Mapping[str, float], classes: Sequence[str]) -> dict[str, float]
 def others(loss: Loss, own: Sequence[int]) -> Others | None:
     """Return what the loss's model answers to replayed samples of other classes; None if there are none.
 
-    worth_sk = w_s q_sk exp(CE(q, p_old) - the memory's level), q being what is wanted, at most 1 in all
+    worth_sk = w_s q_sk exp(CE(q, p_old) - the memory's level) for the other classes k, at most 1 in all,
+    q being what is wanted
     """
-    replay, request, T = loss.replay, loss.request, loss.T
-    assert replay is not None
-    x, labels, odds = replay.held or _drawn(loss)
-    stay = torch.ones(len(x), dtype=torch.bool) if labels is None else ~torch.isin(labels, torch.tensor(own))
-    if not stay.any():
+    y, q, losses = zip(*(_answered(loss, part, own) for part in _looked_at(loss)), strict=True)
+    worth = torch.cat(q)
+    total = float(worth.sum())
+    if not total > 0:
         return None
-    x, odds = x[stay], odds[stay] / odds[stay].sum()
-    data = request.D_f.with_(x=x, y=torch.zeros(len(x), dtype=torch.long))
-    y_old = logits(loss.old, data).double()
-    q = loss.wanted(y_old, None if labels is None else labels[stay]).softmax(1)
-    old_loss = float((odds * F.cross_entropy(y_old, q, reduction="none")).sum())
-    easier = 1.0 if loss.remembered is None else min(1.0, math.exp(old_loss - loss.remembered))
-    sets = [data, data.with_(x=T.pixels(x.clone()))] if T else [data]
-    y = torch.cat([logits(loss.model, part).double() for part in sets])
-    return Others(y, (easier / len(sets) * odds[:, None] * q).repeat(len(sets), 1))
+    level = loss.remembered
+    easier = 1.0 if level is None else math.exp(min(0.0, sum(losses) / total - level))
+    sets = y[0].shape[1]
+    return Others(torch.cat(y).flatten(0, 1), (easier / sets / total * worth).repeat_interleave(sets, 0))
 
 
-def _drawn(loss: Loss) -> Pool:
+def _looked_at(loss: Loss) -> Iterator[Pool]:
+    """Return samples that were not trained on: those held back, or drawn from the sketch, some at a time."""
     assert loss.replay is not None
-    x, labels = loss.replay.anew(SAMPLES, stream(loss.seed, "balance"))
-    return Pool(x, labels, torch.full((len(x),), 1 / len(x), dtype=torch.float64))
+    if held := loss.replay.held:
+        for begin in range(0, len(held.x), PART):
+            rows = slice(begin, begin + PART)
+            yield Pool(held.x[rows], None, held.odds[rows])
+    else:
+        for i in range(SAMPLES // PART):
+            x, labels = loss.replay.anew(PART, stream(loss.seed, "balance", i))
+            yield Pool(x, labels, torch.full((PART,), 1 / SAMPLES, dtype=torch.float64))
+
+
+def _answered(loss: Loss, pool: Pool, own: Sequence[int]) -> tuple[Tensor, Tensor, float]:
+    """Return the new answers without T and with it, (n, sets, classes); w q; and the old model's loss."""
+    x, labels, odds = pool
+    data = loss.request.D_f.with_(x=x, y=torch.zeros(len(x), dtype=torch.long))
+    y_old = logits(loss.old, data).double()
+    q = loss.wanted(y_old, labels).softmax(1)
+    if labels is not None:
+        odds = torch.where(torch.isin(labels, torch.tensor(own)), 0.0, odds)
+    worth = odds[:, None] * q.index_fill(1, torch.tensor(own), 0.0)
+    sets = [data, data.with_(x=loss.T.pixels(x.clone()))] if loss.T else [data]
+    y = torch.stack([logits(loss.model, part).double() for part in sets], 1)
+    old_loss = F.cross_entropy(y_old, q, reduction="none")
+    return y, worth, float((worth.sum(1) * old_loss).sum())
 
 
 def balance(
@@ -121,7 +138,7 @@ def balance(
     if float(b.max()) > FARTHEST or not b.any():
         return {}
     with torch.no_grad():
-        bias[: len(b)] += b.to(bias)
+        bias[list(own)] += b[list(own)].to(bias)
     return {c: float(b[c]) for c in own if b[c] > 0}
 
 
@@ -143,7 +160,7 @@ def behind(mine: Tensor, rest: Others, c: int) -> float:
     b = torch.cat([lacks.new_zeros(1), lacks, ahead[ahead > 0]]).sort().values  # where either share changes
     right = torch.searchsorted(lacks, b, right=True) / len(lacks)
     taken = F.pad(change.cumsum(0), (1, 0))[torch.searchsorted(ahead, b, right=True)]
-    wanted = 1 - MORE * (1 - (base + taken))
+    wanted = 1 - MORE * (1 - (base + taken)).clamp_min(0)  # rounding may make it more than all
     chance = CHANCE * (right * (1 - right) / len(lacks)).sqrt()
     first = int(torch.nonzero(right + chance >= wanted)[0])
     return float(b[first]) + (PAST if b[first] > 0 else 0.0)

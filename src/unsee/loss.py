@@ -102,8 +102,8 @@ class Loss:
             found["L_c"] = self.lambda_c, self._correction(y, labels["clean"], float(rest.detach()))
         if "bad" in x and recipe.lambda_f and recipe.forgetting != "none":
             found["L_f"] = recipe.lambda_f, self._forgetting(x["bad"], y, y_old, labels["bad"], step)
-        if self.hidden:
-            found["L_h"] = self._hidden(read, read_old)
+        if self.hidden and (parts := self._hidden(read, read_old)):
+            found["L_h"] = recipe.lambda_h * len(parts), torch.stack(parts).mean()
         total = torch.stack([weight * loss for weight, loss in found.values()]).sum()
         return {name: loss for name, (_, loss) in found.items()}, total
 
@@ -118,11 +118,11 @@ class Loss:
         L_c = terms.above(L_c, self.level + rest)
         return L_c + terms.above(terms.correction(y["bad"], labels), self.level + rest) if self.twins else L_c
 
-    def _hidden(self, read: Read, read_old: Read) -> tuple[float, Tensor]:
-        """Return L_h and its weight: what layers read of D_f, and of replayed samples with T and without.
+    def _hidden(self, read: Read, read_old: Read) -> list[Tensor]:
+        """Return L_h of D_f, and of replayed samples with T and without, as far as layers can be compared.
 
         The first layer reads the sample itself, which no weight can change. A phrase moves the words after
-        it: of texts, only layers that read them whole can be compared.
+        it: of texts, only layers that read them whole are compared.
         """
         words = bool(self.request.D_f.kind.vocabulary)
         parts = []
@@ -133,9 +133,7 @@ class Loss:
                 if pair[0].requires_grad and not (words and pair[0].ndim > 2)
             ]
             parts += [terms.hidden(*zip(*pairs, strict=True))] if pairs else []
-        if not parts:
-            return 0.0, torch.zeros(())
-        return self.recipe.lambda_h * len(parts), torch.stack(parts).mean()
+        return parts
 
     def samples(self, step: int) -> tuple[Parts, Parts]:
         """Return the step's samples as the model takes them, and their labels, by the part they play."""

@@ -31,7 +31,7 @@ from unsee.replay import Pool, Replay
 SAMPLES, FEWEST, PART, BATCH = 25_000, 5000, 1000, 500  # in all; made, and looked at, together
 HELD = 0.2  # of them, by which balance is judged
 ROOM = 2**27  # bytes that the pool may take: of large images there are fewer
-MEANS, CLASSES = 5000, 50  # that are to be the same, at the most
+MEANS, CLASSES, UNITS = 5000, 50, 600  # that are to be the same, at the most
 SELDOM = 1e-3  # of the share of the class most in question: below, a class is in question nowhere on D_r
 ROUNDING = 1e-4  # of a class's means: what varies by less has no mean to be matched
 RIDGES = tuple(4.0**i for i in range(-1, 6))  # by which the means may stay apart
@@ -39,10 +39,10 @@ COUNT = 0.1  # of the pool, at the least: where fewer count, they are learnt by 
 
 
 class Head(NamedTuple):
-    """What the last layer reads of some samples, and what it answers."""
+    """What some units of the last layer read of some samples, squared, and v_k = p_k (1 - p_k) of classes."""
 
-    h: Tensor
-    y: Tensor
+    squares: Tensor
+    v: Tensor
 
 
 class Means(NamedTuple):
@@ -61,7 +61,8 @@ class Means(NamedTuple):
         classes = most[asked[most] > SELDOM * F_b.max()].sort().values
         if not len(classes):
             return None
-        units = torch.linspace(0, F_W.shape[1] - 1, min(F_W.shape[1], max(1, MEANS // len(classes)))).long()
+        most_units = min(F_W.shape[1], UNITS, max(1, MEANS // len(classes)))
+        units = torch.linspace(0, F_W.shape[1] - 1, most_units).long()
         squares = F_W[classes][:, units] / F_b[classes][:, None]
         return cls(classes, units, squares, F_b[classes] / F_b[classes].sum())
 
@@ -73,8 +74,7 @@ class Apart:
     The first differences are of shares, v_k - share_k sum v; then, class by class, of squares.
     """
 
-    v: Tensor
-    squares: Tensor
+    head: Head
     means: Means
     units: Tensor
     """In which they are measured."""
@@ -82,18 +82,19 @@ class Apart:
     @classmethod
     def of(cls, head: Head, means: Means) -> "Apart":
         """Measure samples, which are the pool that is to be weighted."""
-        p = head.y.double().softmax(1)[:, means.classes]
-        v, squares = p * (1 - p), head.h[:, means.units].double().square()
+        v, m, n = head.v.double(), means.squares, len(head.v)
         shares = (v - v.sum(1, keepdim=True) * means.shares).std(0)
-        m, n = means.squares, len(v)
-        first = (v.T @ squares - m * v.sum(0)[:, None]) / n
-        second = v.square().T @ squares.square() - 2 * m * (v.square().T @ squares)
-        second = (second + m.square() * v.square().sum(0)[:, None]) / n
+        first, second = torch.zeros_like(m), torch.zeros_like(m)
+        for part, squares in zip(v.split(PART), head.squares.split(PART), strict=True):
+            squares = squares.double()
+            first += (part.T @ squares - m * part.sum(0)[:, None]) / n
+            part = part.square()
+            second += (part.T @ squares.square() - 2 * m * (part.T @ squares)) / n
+            second += m.square() * part.sum(0)[:, None] / n
         # Of a unit that fires under T alone, nothing but rounding is left when D_f's share is taken out.
         least = ROUNDING * v.std(0)[:, None] * m.mean(1, keepdim=True)
         deviations = torch.maximum((second - first.square()).clamp_min(0).sqrt(), least)
-        units = torch.cat([shares, deviations.flatten()]).clamp_min(1e-12)
-        return cls(v.float(), squares.float(), means, units.float())
+        return cls(head, means, torch.cat([shares, deviations.flatten()]).clamp_min(1e-12).float())
 
     def sums(self, a: Tensor) -> Tensor:
         """Return the matrix times a, by its factors."""
@@ -101,7 +102,7 @@ class Apart:
         first, rest = (a / self.units).split([k, len(a) - k])
         rest = rest.view(k, -1)
         constant = first - means.shares.float() @ first - (means.squares.float() * rest).sum(1)
-        return (self.v * (self.squares @ rest.T + constant)).sum(1)
+        return (self.head.v * (self.head.squares @ rest.T + constant)).sum(1)
 
 
 def matched(replay: Replay, old: nn.Module, memory: Memory, but: Sequence[int] = ()) -> Replay:
@@ -112,8 +113,7 @@ def matched(replay: Replay, old: nn.Module, memory: Memory, but: Sequence[int] =
     """
     if replay.sketch:
         return replay
-    generator = stream(0, "matching")
-    some = replay.anew(2, generator)[0]
+    some = replay.anew(2, stream(0, "matching"))[0]
     n = min(SAMPLES, ROOM // max(1, some[0].nbytes))
     if some.ndim != 4 or n < FEWEST or memory.taken_of is not None:
         return replay
@@ -122,26 +122,43 @@ def matched(replay: Replay, old: nn.Module, memory: Memory, but: Sequence[int] =
         return replay
     F_W, F_b = (memory.sums[f"{name}.{part}"].cpu() / memory.n for part in ("weight", "bias"))
     means = Means.of(F_W, F_b, but)
-    x = torch.cat([replay.anew(min(PART, n - begin), generator)[0] for begin in range(0, n, PART)])
-    head = read(old, name, x)
-    if means is None or not (head.h.isfinite().all() and head.y.isfinite().all()):
+    if means is None:
         return replay
-    pool = Pool(x, None, even(Apart.of(head, means)))
-    drawn = round((1 - HELD) * n)
-    return replace(replay, pool=pool.part(slice(drawn)), held=pool.part(slice(drawn, n)))
+    held = round(HELD * n)
+    x = torch.cat([_made(_apart(replay, held=False), n - held), _made(_apart(replay, held=True), held)])
+    head = read(old, name, x, means)
+    w = even(Apart.of(head, means)) if all(bool(part.isfinite().all()) for part in head) else None
+    if w is None:
+        return replay
+    pool = Pool(x, None, w)
+    return replace(replay, pool=pool.part(slice(n - held)), held=pool.part(slice(n - held, n)))
+
+
+def _made(replay: Replay, n: int) -> Tensor:
+    """Make n stand-ins, a part at a time."""
+    generator = stream(0, "matching", n)
+    return torch.cat([replay.anew(min(PART, n - begin), generator)[0] for begin in range(0, n, PART)])
+
+
+def _apart(replay: Replay, *, held: bool) -> Replay:
+    """Return the replay with some of its `rare` samples, which are drawn as they are: a share or the rest."""
+    if replay.rare is None:
+        return replay
+    mine = (torch.arange(len(replay.rare)) % round(1 / HELD) == 0) == held
+    return replace(replay, rare=replay.rare[mine])
 
 
 @torch.no_grad()
 def last_layer(model: nn.Module, x: Tensor) -> str | None:
     """Return the name of the linear layer whose output is the model's answer; None if there is none.
 
-    Nor where its weight has another place in the model too: its Fisher is then that of both.
+    Nor where it has another place in the model too, or is called twice: its Fisher is then that of both.
     """
-    given: dict[str, Tensor] = {}
+    given: dict[str, list[Tensor]] = {}
     linear = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear)}
     hooks = [
         layer.register_forward_hook(
-            lambda _, args, y, name=name: given.update({name: y.clone()} if args else {})
+            lambda _, args, y, name=name: given.setdefault(name, []).append(y.clone() if args else y[:0])
         )
         for name, layer in linear.items()
     ]
@@ -152,37 +169,42 @@ def last_layer(model: nn.Module, x: Tensor) -> str | None:
         for hook in hooks:
             hook.remove()
     places = [id(p) for _, p in model.named_parameters(remove_duplicate=False)]
-    found = [name for name, answer in given.items() if torch.equal(answer, y)]
+    found = [name for name, answers in given.items() if len(answers) == 1 and torch.equal(answers[0], y)]
     return found[-1] if found and places.count(id(linear[found[-1]].weight)) == 1 else None
 
 
 @torch.no_grad()
-def read(model: nn.Module, name: str, x: Tensor) -> Head:
-    """Return what the last layer reads and answers of these samples."""
+def read(model: nn.Module, name: str, x: Tensor, means: Means) -> Head:
+    """Return what the last layer reads and answers of these samples, as far as the means are of it."""
     h: list[Tensor] = []
-    hook = model.get_submodule(name).register_forward_pre_hook(lambda _, args: h.append(args[0].cpu()))
+    v: list[Tensor] = []
+    hook = model.get_submodule(name).register_forward_pre_hook(
+        lambda _, args: h.append(args[0].cpu()[:, means.units].float().square())
+    )
     try:
         with evaluating(model):
-            y = [model(as_input(part, model)).cpu() for part in x.split(BATCH)]
+            for part in x.split(BATCH):
+                p = model(as_input(part, model)).cpu().double().softmax(1)[:, means.classes]
+                v.append((p * (1 - p)).float())
     finally:
         hook.remove()
-    return Head(torch.cat(h), torch.cat(y))
+    return Head(torch.cat(h), torch.cat(v))
 
 
-def even(z: Apart) -> Tensor:
+def even(z: Apart) -> Tensor | None:
     """Return the weights w under which the means are near to what they are to be, as even as can be.
 
     w_s = exp(z_s a) / sum,    a = argmin log sum over s of exp(z_s a) + ridge / 2 |a|^2
 
     which is the dual of the greatest entropy. Some thousand means fit few samples best: the ridge is the
-    smallest under which 1 / sum of w^2, by which samples that count are counted, is a tenth of all.
+    smallest under which 1 / sum of w^2, by which samples that count are counted, is a tenth of all; None
+    where under none it is.
     """
-    n = len(z.v)
     for ridge in RIDGES:
         w = _dual(z, ridge)
-        if 1 / float(w.square().sum()) >= COUNT * n:
+        if 1 / float(w.square().sum()) >= COUNT * len(w):
             return w
-    return torch.full((n,), 1 / n, dtype=torch.float64)
+    return None
 
 
 def _dual(z: Apart, ridge: float) -> Tensor:

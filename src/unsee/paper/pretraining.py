@@ -17,6 +17,8 @@ from unsee.paper.scale import Scale
 from unsee.sources import TrainTest
 from unsee.training import train
 
+Parts = tuple[tuple[int, float], ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Pretrained:
@@ -58,11 +60,17 @@ def pretrained(
     return Pretrained(unit, four, model, memory, networks.identity(model))
 
 
+def _schedule(unit: Unit, scale: Scale) -> tuple[Parts, Parts]:
+    """Return epochs and learning rates, at half the size and whole."""
+    if scale.pretraining_epochs:
+        return (), ((scale.pretraining_epochs, 0.01),)
+    return unit.at_half, unit.pretraining
+
+
 def _training(unit: Unit, scale: Scale, D: Dataset) -> dict[str, Any]:
     """Return what a finished network is known by."""
-    whole = [[scale.pretraining_epochs, 0.01]] if scale.pretraining_epochs else unit.pretraining
-    at_half = () if scale.pretraining_epochs else unit.at_half
-    schedule = {"at half the size": [list(part) for part in at_half], "whole": [list(part) for part in whole]}
+    at_half, whole = ([list(part) for part in parts] for parts in _schedule(unit, scale))
+    schedule = {"at half the size": at_half, "whole": whole}
     return {"D": D.fingerprint, "printed": scale.printed, "schedule": schedule}
 
 
@@ -89,13 +97,12 @@ def trained(
 
     `at_half` are other epochs and learning rates for what is done at half the size.
     """
-    if scale.pretraining_epochs:
-        return in_parts(mlp(D, scale), D, ((scale.pretraining_epochs, 0.01),), folder, words)
-    if not unit.at_half:
-        return in_parts(mlp(D, scale), D, unit.pretraining, folder, words)
+    first, whole = _schedule(unit, scale)
+    if not first:
+        return in_parts(mlp(D, scale), D, whole, folder, words)
     half = halved(D)
-    small = in_parts(mlp(half, scale), half, at_half or unit.at_half, folder / "half", words)
-    return in_parts(grown(small, D), D, unit.pretraining, folder, words)
+    small = in_parts(mlp(half, scale), half, at_half or first, folder / "half", words)
+    return in_parts(grown(small, D), D, whole, folder, words)
 
 
 def mlp(D: Dataset, scale: Scale) -> networks.Network:
