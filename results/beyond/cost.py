@@ -18,7 +18,7 @@ from pathlib import Path
 
 import run as beyond
 from matplotlib.figure import Figure
-from page import floors, told
+from page import floors, mark, told
 
 from unsee import FourDatasets, forget, networks, sources, store, tile, train
 from unsee.formulation import SETS
@@ -59,7 +59,7 @@ def write(retraining: int) -> None:
             values = [row[column] for row in rows]
             cells.append(told(values))
             curves.setdefault(column, []).append((rows[0]["n"], statistics.mean(values)))
-        line = [f"{rows[0]['n']:,}", f"{passed:,.0f}", f"1 / {retraining / passed:.2g}", *cells]
+        line = [f"{rows[0]['n']:,}{mark(rows)}", f"{passed:,.0f}", f"1 / {retraining / passed:.2g}", *cells]
         text.append("| " + " | ".join(line) + f" | {len(rows)} |")
     figure = Figure(figsize=(6, 3.4), layout="constrained")
     axes = figure.subplots()

@@ -26,7 +26,7 @@ import run as beyond
 import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
-from page import floors, told
+from page import floors, mark, told
 from torch import nn
 
 from unsee import FourDatasets, evaluate, forget, networks, remember, sources, store
@@ -249,7 +249,11 @@ def table(groups: dict[tuple[str, int], list[dict]]) -> list[str]:
     before = groups.get(("pretrained", 0), [{"D_r": math.nan}])[0]["D_r"]
     for (way, known), rows in sorted(groups.items(), key=lambda g: (bool(g[0][1]), -g[0][1], g[0][0])):
         numbers = [told([r[c] for r in rows if c in r] or [math.nan]) for c in columns]
-        cells = [f"{known:,}" if known else "", way, *(cell.replace("nan", "") for cell in numbers)]
+        cells = [
+            f"{known:,}" if known else "",
+            f"{way}{mark(rows)}",
+            *(cell.replace("nan", "") for cell in numbers),
+        ]
         lost = statistics.mean(before - row["D_r"] for row in rows)
         below = statistics.mean(row["D_r"] - row["D_r_extra"] for row in rows)
         cells += [f"{100 * lost:.1f}" if known else "", f"{100 * below:.1f}" if known else ""]

@@ -26,7 +26,7 @@ from pathlib import Path
 import page
 import torch
 import torch.nn.functional as F
-from page import ABLATION, CASES, HERE, OURS, SCRATCH, WAYS, case_of
+from page import ABLATION, CASES, HERE, METHOD, OURS, SCRATCH, WAYS, case_of
 
 from unsee import FourDatasets, evaluate, forget, networks, remember, sources, store, train
 from unsee.datasets import Dataset, concatenate
@@ -43,8 +43,6 @@ from unsee.transforms import Transform
 
 WORK, PAPERS = Path("runs/beyond"), Path("runs/paper")
 SEEDS = {"fashion-mnist": 5, "cifar-10": 3}
-# One more whenever forgetting with the same recipe comes to end otherwise: rows are then made anew.
-METHOD = 3
 # On CIFAR-10, with T: at the rates of pretraining the network at half the size hardly learns (LAB.md).
 GENTLY = ((10, 0.01), (3, 0.003), (2, 0.001))
 
