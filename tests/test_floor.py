@@ -12,7 +12,7 @@ from unsee.answers import accuracy, answers, guesses
 from unsee.datasets import Dataset, sample_hashes
 from unsee.descent import Descent
 from unsee.errors import InputError, Interrupted, UnseeWarning
-from unsee.floor import STAND_INS_MAY_LOSE, Floor
+from unsee.floor import STAND_INS, STAND_INS_MAY_LOSE, Floor, _least
 from unsee.forgetting import forget
 from unsee.memory import remember
 from unsee.randomness import stream
@@ -138,9 +138,36 @@ def test_what_is_said():
     floor = Floor("accuracy on D_r^val", lambda model: 0.0, 0.8)
     rows = ({"epoch": 0, "utility": 0.9}, {"epoch": 1, "utility": 0.4567})
     assert floor.said(Descent(rows, back_to=3)) == (
-        "accuracy on D_r^val came to 0.457, below the floor of 0.800: the state after epoch 3 is kept."
+        "accuracy on D_r^val came to 0.457, and 0.800 are asked: the state after epoch 3 is kept; "
+        "if D_r may lose so much, give 0.45 as floor."
     )
-    assert floor.said(Descent(rows, back_to=0)).endswith("the old model is kept.")
+    assert "the old model is kept; " in floor.said(Descent(rows, back_to=0))
+    gone = ({"epoch": 0, "utility": 0.9}, {"epoch": 1, "utility": 0.44})
+    assert floor.said(Descent(gone, back_to=0)).endswith("the old model is kept.")
+
+
+@pytest.mark.parametrize("name", ["accuracy on D_r^val", STAND_INS])
+def test_the_floor_that_would_do_is_the_least_of_all_hundredths(name):
+    for found in (0.85, 0.8499, 0.8501, 0.7):
+        done = Descent(({"utility": 0.9}, {"utility": found}), back_to=0)
+        wide = Floor(name, None, 0.9).wide_enough(done)
+        assert found >= _least(0.9, wide, name)
+        assert found < _least(0.9, wide - 0.01, name)
+
+
+@pytest.mark.parametrize("kind", ["sketch", "stand-ins"])
+def test_what_it_says_would_allow_the_run_does(model, replays, kind):
+    """A floor as large as is said holds the last epoch; one of a hundredth less does not."""
+    floor = Floor.of(model, Recipe(floor=0.02), replays[kind], None, 0)
+    lame = copy.deepcopy(model)
+    while floor.utility(lame) >= floor.least:
+        with torch.no_grad():
+            list(lame.parameters())[-1][0] += 1.0
+    rows = tuple({"utility": floor.utility(m)} for m in (model, lame))
+    enough = floor.wide_enough(Descent(rows, back_to=0))
+    for allowed, holds in ((enough, True), (enough - 0.01, False)):
+        least = Floor.of(model, Recipe(floor=allowed), replays[kind], None, 0).least
+        assert (rows[-1]["utility"] >= least) == holds
 
 
 def test_it_names_the_class_that_fell_most(model, four):
@@ -161,9 +188,7 @@ def test_a_collapse_is_stopped_and_taken_back_and_said(model, four, recalling, k
     memory = recalling if kind == "sketch" else None
     validation = four.validation if kind == "D_r^val" else None
     wild = replace(FREE, lr=1.0, epochs=9)
-    with pytest.warns(
-        UnseeWarning, match=f"{re.escape(kind)}.* below the floor of .*: the old model is kept"
-    ):
+    with pytest.warns(UnseeWarning, match=f"{re.escape(kind)}.* are asked.*: the old model is kept"):
         result = forget(model, four.request("B"), memory, wild, validation=validation)
     assert len(result.trajectory) == 4  # no nine epochs of it
     assert result.back_to == 0

@@ -18,8 +18,8 @@ from unsee.datasets import Dataset
 from unsee.errors import InputError, UnseeWarning
 from unsee.evaluation import evaluator
 from unsee.forgetting import forget
-from unsee.formulation import Request
-from unsee.loss import REMEMBERED, Loss
+from unsee.formulation import FourDatasets, Request
+from unsee.loss import OF_ALL, REMEMBERED, Loss
 from unsee.memory import Memory, remember
 from unsee.plan import Plan
 from unsee.randomness import cycle, stream
@@ -27,6 +27,7 @@ from unsee.recipe import FORGETTING, RECIPES, Recipe
 from unsee.replay import replay_of
 from unsee.terms import PAIRED, TERMS
 from unsee.training import train
+from unsee.transforms import tile
 from unsee.twins import twins_of
 from unsee.updating import Update
 
@@ -187,6 +188,29 @@ def test_R_holds_more_firmly_where_small_batches_are_averaged(exact, four, memor
     )
     assert whole.R.lambda_kl == SHORT.lambda_kl
     assert small.R.lambda_kl == SHORT.lambda_kl * small.plan.firmness > whole.R.lambda_kl
+
+
+@pytest.mark.parametrize(
+    ("lacking", "average", "times"),
+    [
+        (range(0), True, OF_ALL),
+        ([3], True, 10 ** (1 / 9) * OF_ALL ** (8 / 9)),  # the attacker's own class, as a rule
+        (range(1, 10), True, 10.0),
+        (range(0), False, OF_ALL),
+        (range(1, 10), False, 1.0),
+    ],
+)
+def test_R_holds_the_more_loosely_the_more_classes_D_f_clean_has(
+    exact, data, memory, lacking, average, times
+):
+    """A poison's D_f,clean holds D_r by itself, be it large or small; one class less is no cliff."""
+    four = FourDatasets.of_poison(data, range(0, len(data.train), 7), tile(), 0)
+    clean = four.request("B").D_f_clean
+    assert len(clean.y.unique()) == 10
+    rows = torch.nonzero(~torch.isin(clean.y, torch.tensor([*lacking]))).flatten()
+    request = Request("B", four.request("B").D_f.subset(rows), clean.subset(rows), four.T)
+    loss = loss_of(exact, request, SHORT, memory, average=average)
+    assert loss.R.lambda_kl == pytest.approx(times * SHORT.lambda_kl)
 
 
 def test_no_step_is_longer_than_the_stride(exact, four):

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import run as beyond
-from page import floors, told
+from page import floors, mark, told
 
 from unsee import evaluate, forget, store
 from unsee.paper import pretraining
@@ -78,7 +78,7 @@ def write() -> None:
                 cells = [told([row[name] for row in rows]) for name in ("D_r", "D_f")]
                 passed = [row["setting"]["samples passed"] for row in rows if "setting" in row]
                 cells.append(f"{statistics.mean(passed):,.0f}" if passed else "")
-                text.append(f"| {way} | {' | '.join(cells)} | {len(rows)} |")
+                text.append(f"| {way}{mark(rows)} | {' | '.join(cells)} | {len(rows)} |")
         text.append("")
     text += ["± is the deviation over forgetting seeds. Passed: samples, in the descent.", ""]
     text += floors((HERE / "classes").glob("*, ours, *.json"))

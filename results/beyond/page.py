@@ -73,7 +73,9 @@ def of_another(data: str, T: str, ways: list[str]) -> list[str]:
 
 def mark(rows: Iterable[dict]) -> str:
     """Return what tells rows of the default recipe as it was before from those of today."""
-    return " †" if any(row.get("recipe") == "unsee" and row.get("method") != METHOD for row in rows) else ""
+    ours = (None, "unsee", "unsee/A")  # the oldest rows do not say
+    aged = ["setting" in row and row.get("recipe") in ours and row.get("method") != METHOD for row in rows]
+    return " †" if any(aged) else ""
 
 
 def told(values: list[float]) -> str:
@@ -110,7 +112,9 @@ def floors(paths: Iterable[Path]) -> list[str]:
 
 def write(about: str) -> None:
     """Write README.md and picture.png from the rows, below what run.py is about."""
-    text = ["# Beyond the paper: the MLP, class 0", about, ""]
+    text = ["# Beyond the paper: the MLP, class 0", "", about, ""]
+    text += ["**Every limit that was set, and whether it holds: [what was asked](asked.md).** Other pages:"]
+    text += ["[dirty-label poison](poison.md), [a class forgotten](classes.md), [cost](cost.md).", ""]
     there = {data: [T for T in CASES[data] if rows_of(data, T, "pretrained")] for data in CASES}
     there = {data: Ts for data, Ts in there.items() if Ts}
     figure = Figure(figsize=(10, 3.6 * len(there)), layout="constrained")

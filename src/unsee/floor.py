@@ -25,6 +25,8 @@ SAMPLES = 2000
 # Stand-ins lie where the old model was never taught anything: their answers move first and matter least. If
 # two points may be lost of D_r, so much may be lost of them; if more, what must be left goes down alike.
 TWO_POINTS, STAND_INS_MAY_LOSE = 0.02, 0.3
+STAND_INS = "the share of stand-ins answered as before"
+USEFUL = 0.5  # of what there was: nobody is told how to let less than that pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,6 @@ class Floor:
             text = "Nothing here can measure what D_r loses: the floor is not watched. Give some of D_r."
             warnings.warn(text, UnseeWarning, stacklevel=3)
             return cls()
-        may_lose = recipe.floor
         if validation:
             name, data = "accuracy on D_r^val", validation.D_r
         else:
@@ -69,14 +70,13 @@ class Floor:
             name = "accuracy on samples of the sketch"
             data = Dataset(x, torch.zeros(len(x), dtype=torch.long) if labels is None else labels)
             if labels is None:
-                name = "the share of stand-ins answered as before"
-                may_lose = 1 - (1 - STAND_INS_MAY_LOSE) ** (recipe.floor / TWO_POINTS)
+                name = STAND_INS
                 data = data.with_(y=guesses(answers(old, data)))
             stay = [] if gone is None else torch.nonzero(~torch.isin(data.y, gone.cpu())).flatten()
             data = data.subset(stay) if len(stay) else data
         by_class = ByClass(data, classes)
-        least = by_class.accuracy(old) - may_lose
-        return cls(name, by_class.accuracy, least, by_class.fell)
+        before = by_class.accuracy(old)
+        return cls(name, by_class.accuracy, _least(before, recipe.floor, name), by_class.fell)
 
     def watch(self) -> tuple[Callable[[nn.Module], float] | None, float]:
         """Return what the descent has to look at."""
@@ -86,8 +86,22 @@ class Floor:
         """Say that the floor was not held, and what was done about it."""
         found = done.rows[-1]["utility"]
         kept = f"the state after epoch {done.back_to} is kept" if done.back_to else "the old model is kept"
-        fell = self.fell()
-        return f"{self.name} came to {found:.3f}, below the floor of {self.least:.3f}{fell}: {kept}."
+        wide = self.wide_enough(done)
+        do = f"; if D_r may lose so much, give {wide:g} as floor" if wide else ""
+        return f"{self.name} came to {found:.3f}, and {self.least:.3f} are asked{self.fell()}: {kept}{do}."
+
+    def wide_enough(self, done: Descent) -> float | None:
+        """Return the `floor` of a recipe, in hundredths, that would have kept the last epoch; or None."""
+        before, found = (done.rows[i]["utility"] for i in (0, -1))
+        floors = (hundredths / 100 for hundredths in range(100) if found >= USEFUL * before)
+        return next((floor for floor in floors if found >= _least(before, floor, self.name)), None)
+
+
+def _least(before: float, floor: float, name: str) -> float:
+    """Return what must be left of what was measured before."""
+    if name == STAND_INS:
+        return before - 1 + (1 - STAND_INS_MAY_LOSE) ** (floor / TWO_POINTS)
+    return before - floor
 
 
 @dataclass(eq=False)

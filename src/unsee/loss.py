@@ -24,6 +24,7 @@ from unsee.updating import Remembering
 Parts = dict[str, Tensor]
 Read = dict[str, list[Tensor]]
 REMEMBERED, LOOSE = 1000, 0.03  # stand-ins, where there is no memory; times lambda_KL
+OF_ALL = 0.1  # times lambda_KL, where there is one and D_f,clean is of all classes
 
 
 @dataclass(eq=False)
@@ -223,7 +224,7 @@ class Loss:
     ) -> Remembering | None:
         """Return R by the memory; where there is none and theta is averaged, by stand-ins (decision 33)."""
         kept: Memory | FisherSum | None = memory
-        lambda_kl = self.recipe.lambda_kl * (self.plan.firmness if memory else LOOSE)
+        lambda_kl = self.recipe.lambda_kl * (LOOSE if memory is None else self._firmness())
         if memory is None and self.replay and self.plan.average and lambda_kl:
             kept = self._fisher_of(self.replay)
         if not (kept and kept.sums and lambda_kl):
@@ -231,6 +232,16 @@ class Loss:
         # One by one: the memory's own are twice as large as these.
         fisher = [(kept.sums[name] / kept.n).to(p) for name, p in zip(names, self.theta, strict=True)]
         return Remembering(theta_old, fisher, lambda_kl, self.recipe.remembering == "proximal")
+
+    def _firmness(self) -> float:
+        """Return how firmly R holds, in lambda_KL: samples of many classes hold D_r better than R can.
+
+        firmness^(1 - s) OF_ALL^s,  s = 0 where D_f,clean is of one class, 1 where it is of all (decision 36)
+        """
+        clean = self.request.D_f_clean
+        classes = 1 if clean is None else len(clean.y.unique())
+        s = (classes - 1) / max(self.classes - 1, 1)
+        return self.plan.firmness ** (1 - s) * OF_ALL**s
 
     def _fisher_of(self, replay: Replay) -> FisherSum:
         """Return F over replayed samples, their labels drawn from the answers that are wanted of them.

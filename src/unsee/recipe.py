@@ -69,8 +69,9 @@ class Recipe:
     """End when an epoch lowers L by less than this share, `epochs` at the most; None: all epochs."""
     average: bool = False
     """Whether, where it is to settle and D_f is small, the mean of theta over the way is the new model. It
-    then ends where an epoch lowers L by less than a quarter, and R counts ten times lambda_kl;
-    without a memory R is of stand-ins and counts little (docs/decisions/0030, 0032, 0033)."""
+    then ends where an epoch lowers L by less than a quarter, and R counts ten times lambda_kl, less where
+    D_f,clean has many classes; without a memory R is of stand-ins and counts little (docs/decisions/0030,
+    0032, 0033, 0036)."""
     floor: float | None = None
     """How much of the old model's usefulness may be lost; None: no floor, as in the paper."""
 

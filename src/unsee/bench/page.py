@@ -89,7 +89,7 @@ def _cell(value: Any) -> str:
 
 def _heading() -> str:
     return (
-        "Ratios within one run: what is compared takes turns, and medians are set side by side, of "
+        "Ratios within one run: what is compared takes turns, and a ratio is the median of each turn's, of "
         "processor time where one thread runs. `load before` is the machine's load average before the run: "
         "above 0.5 or so, others were at work too, and the figures are rough. What they mean: "
         "[docs/speed.md](../docs/speed.md)."

@@ -1,4 +1,4 @@
-"""Timing: things that are compared take turns within one run, and the medians are set side by side.
+"""Timing: things that are compared take turns within one run, and a ratio is the median of each turn's.
 
 With one thread the clock is the process's CPU time, which other people's work on the machine disturbs
 less; with several it is the wall's.
