@@ -7,6 +7,7 @@ import time
 import traceback
 
 import pytest
+import sqlalchemy
 from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
@@ -162,7 +163,8 @@ def test_a_file_replaced_under_a_process_at_work_is_said_and_not_waited_for(tmp_
     """The copy does not know the trial that is under way, and its number would be given out again."""
     work(tmp_path, 3)
     child = in_child(tmp_path, 4, 600.0)
-    while not list(tmp_path.glob("trial-*.lock")):
+    # All that it writes: a journal that it has open would be taken for one of the file that is put there.
+    while not written_by(child, tmp_path / "study.db"):
         time.sleep(0.01)
     try:
         (tmp_path / "study.db").unlink()
@@ -177,6 +179,24 @@ def test_a_file_replaced_under_a_process_at_work_is_said_and_not_waited_for(tmp_
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     assert len(work(tmp_path, 4).finished()) == 4
+
+
+def written_by(process, path):
+    with contextlib.closing(sqlite3.connect(path, timeout=60)) as database:
+        found = database.execute("SELECT value_json FROM trial_user_attributes WHERE key = 'by'")
+        return (str(process),) in found.fetchall()
+
+
+def test_a_study_whose_file_fails_while_it_is_opened_says_so(tmp_path, monkeypatch):
+    """As where another process has replaced it a moment ago, and left a journal beside it."""
+    work(tmp_path, 3)
+
+    def failing(*args, **kwargs):
+        raise sqlalchemy.exc.OperationalError("SELECT", None, sqlite3.OperationalError("disk I/O error"))
+
+    monkeypatch.setattr("optuna.storages.RDBStorage", failing)
+    with pytest.raises(StoreError, match="disk I/O error"):
+        Study.open(tmp_path, {"question": 1}, seed=3)
 
 
 def test_a_study_whose_copy_is_broken_too_says_so(tmp_path):

@@ -18,7 +18,9 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.exceptions import StorageInternalError
 from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import DBAPIError
 
 from unsee import store
 from unsee.checkpoint import refuse_another_run
@@ -46,14 +48,7 @@ class Study:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder / "study.lock"):
             _mend(folder)
-            engine = {"connect_args": {"timeout": PATIENCE}}
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                storage = optuna.storages.RDBStorage(f"sqlite:///{folder / 'study.db'}", engine)
-            optuna.logging.set_verbosity(optuna.logging.ERROR)
-            study = optuna.create_study(
-                study_name="unsee", storage=storage, direction="maximize", load_if_exists=True
-            )
+            study = _opened(folder / "study.db")
             if known := study.user_attrs.get("identity"):
                 refuse_another_run(known, identity, folder)
             study.set_user_attr("identity", dict(identity))
@@ -129,6 +124,24 @@ class Study:
 
     def _lock_of(self, number: int) -> Path:
         return self.folder / f"trial-{number}.lock"
+
+
+def _opened(path: Path) -> optuna.Study:
+    """Open what was found whole a moment ago; another process may have replaced it since."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            engine = {"connect_args": {"timeout": PATIENCE}}
+            storage = optuna.storages.RDBStorage(f"sqlite:///{path}", engine)
+        return optuna.create_study(
+            study_name="unsee", storage=storage, direction="maximize", load_if_exists=True
+        )
+    except (DBAPIError, StorageInternalError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        raise StoreError(
+            f"a study that opens at {path}", f"{cause}", "end what else uses it, and try again"
+        ) from None
 
 
 def _back_up(folder: Path) -> None:
