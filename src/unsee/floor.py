@@ -64,7 +64,6 @@ class Floor:
             name, data = "accuracy on D_r^val", validation.D_r
         else:
             assert replay is not None
-            # Of a sketch as it was taken: what the old model knew, be it by T, is to be known still.
             source = replay.sketch or replay.held or replay
             x, labels = source.draw(SAMPLES, stream(seed, "floor"))
             name = "accuracy on samples of the sketch"
@@ -72,8 +71,9 @@ class Floor:
             if labels is None:
                 name = STAND_INS
                 data = data.with_(y=guesses(answers(old, data)))
-            stay = [] if gone is None else torch.nonzero(~torch.isin(data.y, gone.cpu())).flatten()
-            data = data.subset(stay) if len(stay) else data
+            out = _left_out(replay, gone)
+            stay = [i for i, label in enumerate(data.y.tolist()) if label not in out]
+            data = data.subset(stay) if stay else data
         by_class = ByClass(data, classes)
         before = by_class.accuracy(old)
         return cls(name, by_class.accuracy, _least(before, recipe.floor, name), by_class.fell)
@@ -95,6 +95,16 @@ class Floor:
         before, found = (done.rows[i]["utility"] for i in (0, -1))
         floors = (hundredths / 100 for hundredths in range(100) if found >= USEFUL * before)
         return next((floor for floor in floors if found >= _least(before, floor, self.name)), None)
+
+
+def _left_out(replay: Replay, gone: Tensor | None) -> set[int]:
+    """Return classes that say nothing of D_r: one that is to go, those that the sketch knows with T alone.
+
+    By T the old model is right of every sample of these, which is what it shall lose; without T it knows none
+    of them, and what they gain others could lose unseen. D_f,clean and L_c hold them (decision 28).
+    """
+    worn = replay.worn.classes if replay.worn else None
+    return {label for classes in (gone, worn) if classes is not None for label in classes.tolist()}
 
 
 def _least(before: float, floor: float, name: str) -> float:
