@@ -48,10 +48,11 @@ def rows_of(data: str, T: str, way: str) -> list[dict]:
     """Return the rows of one way, a seed each; of CIFAR-10, the paper's recipe from the reproduction."""
     if data == "cifar-10" and way.startswith("the paper"):
         cell, papers = Cell(Unit(data, T), way[-1], "CE + Fisher + RLD"), Rows(Path("results/paper/rows"))
-        mine = [row["network"] for row in rows_of(data, T, "pretrained")]
-        known = papers.path(cell).exists() and store.read_json(papers.path(cell))["key"]["network"] in mine
-        found = papers.read(cell) if known else {}
-        rows = [{name: row["scores"][name]["accuracy"] for name in SETS} for row in found.values()]
+        if not papers.path(cell).exists():
+            return []
+        network = {"network": store.read_json(papers.path(cell))["key"]["network"]}
+        found = papers.read(cell).values()
+        rows = [{name: row["scores"][name]["accuracy"] for name in SETS} | network for row in found]
         return [row | {f"least {p}": min(row[s] for s in TABLE_1[p].arrows) for p in "BC"} for row in rows]
     stem = f"{case_of(data, T)}, {way}"
     paths = sorted((HERE / "rows").glob(f"{stem}, [0-9].json")) or [HERE / "rows" / f"{stem}.json"]
@@ -59,15 +60,14 @@ def rows_of(data: str, T: str, way: str) -> list[dict]:
 
 
 def of_another(data: str, T: str, ways: list[str]) -> list[str]:
-    """Say where the paper's recipe is not that of this T."""
-    found = {
-        way: rows_of(data, T, way)[0].get("recipe", f"{data}/{T}/") for way in ways if rows_of(data, T, way)
-    }
-    said = [
-        f"*{w}* is `{r}`: that of {T} diverges here (docs/decisions/0004)."
-        for w, r in found.items()
-        if w.startswith("the paper") and f"/{T}/" not in r
-    ]
+    """Say where the paper's recipe is not that of this T, or its network not the one that we treat."""
+    said, mine = [], [row["network"] for row in rows_of(data, T, "pretrained")]
+    for way in ways:
+        row = next(iter(rows_of(data, T, way)), None) if way.startswith("the paper") else None
+        if row and f"/{T}/" not in (recipe := row.get("recipe", f"{data}/{T}/")):
+            said += [f"*{way}* is `{recipe}`: that of {T} diverges here (docs/decisions/0004)."]
+        if row and row["network"] not in mine:
+            said += [f"*{way}* treated another network of the same training ({row['network'][:10]})."]
     return [*said, ""] if said else []
 
 
