@@ -54,7 +54,8 @@ def test_on_validation_it_is_the_accuracy_on_D_r(model, four, replays):
         assert floor.utility(model) == before
         assert floor.least == before - 0.05
         assert floor.utility(silent(model)) == pytest.approx(0, abs=0.2)
-        assert floor.watch() == (floor.utility, floor.least)
+        assert floor.held_by(model)
+        assert not floor.held_by(silent(model))
 
 
 def test_on_a_sketch_it_is_the_accuracy_on_its_samples(model, replays):
@@ -99,7 +100,7 @@ def test_without_one_in_the_recipe_or_anything_to_measure_there_is_none(model, f
         unseen = Floor.of(model, Recipe(floor=0.02), None, None, 0)
     for floor in (unseen, Floor.of(model, Recipe(floor=None), replays["sketch"], four.validation, 0)):
         assert (floor.name, floor.utility) == ("", None)
-        assert floor.watch()[0] is None
+        assert floor.utility is None
 
 
 def test_what_was_taken_for_a_class_that_goes_is_not_measured(model, replays):
@@ -194,7 +195,7 @@ def test_a_collapse_is_stopped_and_taken_back_and_said(model, four, recalling, k
     wild = replace(FREE, lr=1.0, epochs=9)
     with pytest.warns(UnseeWarning, match=f"{re.escape(kind)}.* are asked.*: the old model is kept"):
         result = forget(model, four.request("B"), memory, wild, validation=validation)
-    assert len(result.trajectory) == 4  # no nine epochs of it
+    assert len(result.trajectory) == 6  # two, after which less is asked for, and three; not nine
     assert result.back_to == 0
     assert result.trajectory[-1]["utility"] < result.setting["floor"]["least"] - 0.1
     assert networks.identity(result.model) == networks.identity(model)

@@ -32,7 +32,7 @@ from page import ABLATION, CASES, HERE, METHOD, OURS, SCRATCH, WAYS, case_of
 from unsee import FourDatasets, evaluate, forget, networks, remember, sources, store, train
 from unsee.datasets import Dataset, concatenate
 from unsee.forgetting import Forgotten
-from unsee.formulation import TABLE_1
+from unsee.formulation import TABLE_1, FourSets
 from unsee.memory import Memory
 from unsee.paper import pretraining
 from unsee.paper.cells import TRANSFORMS, Unit
@@ -86,8 +86,8 @@ def judged(model, four: FourDatasets) -> dict:
     """The four accuracies, D_r,extra under variations of T, and the score of B and C."""
     found = {name: round(value, 6) for name, value in evaluate(model, four).accuracies().items()}
     for name, T in variations(four.T).items():
-        moved = FourDatasets(four.train, replace(four.test, D_r_extra=T(four.test.D_r)), None, T)
-        found[f"D_r_extra, {name}"] = round(evaluate(model, moved).accuracies()["D_r_extra"], 6)
+        alone = FourSets(D_r_extra=T(four.test.D_r))
+        found[f"D_r_extra, {name}"] = round(evaluate(model, alone).accuracies()["D_r_extra"], 6)
     return found | {f"least {p}": min(found[s] for s in TABLE_1[p].arrows) for p in "BC"}
 
 

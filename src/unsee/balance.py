@@ -9,7 +9,8 @@ no longer is, by shares of right answers:
 
 The others are replayed samples that were not trained on, right as far as what is wanted has the answer. They
 may be easier than D_r: by how much, the memory tells, which knows the mean loss of D_r. It does not know how
-much worse new samples are answered than those that the old model was trained on: MORE does.
+much worse new samples are answered than those that the old model was trained on: MORE does. Classes that are
+lifted take from the others: where the floor allows no more, b is halved, and halved again.
 """
 
 import math
@@ -32,8 +33,12 @@ FARTHEST = 2.0  # a logit that is farther off is no matter of balance
 MORE = 1.15  # errors on new samples, for each on those that were trained on (docs/decisions/0035)
 CHANCE, PAST = 1.0, 1e-5  # standard errors; what takes a logit past another
 ROUNDS = 3  # where there are several classes, each of which takes from the others
+SHARES = (1.0, 0.5, 0.25)
 PROBED = 16
 NAME = "shift of class "
+
+
+Holds = Callable[[nn.Module], bool]
 
 
 class Others(NamedTuple):
@@ -43,10 +48,11 @@ class Others(NamedTuple):
     worth: Tensor
 
 
-def last_touch(loss: Loss) -> Callable[[], dict[str, float]] | None:
+def last_touch(loss: Loss, holds: Holds | None = None) -> Callable[[], dict[str, float]] | None:
     """Return what balances the loss's model once it is trained; None where there is nothing to do it by.
 
-    Stand-ins that nothing tells how often to draw will not do: nobody knows of which classes they are.
+    `holds` tells whether a model is above the floor. Stand-ins that nothing tells how often to draw will not
+    do: nobody knows of which classes they are.
     """
     clean, twins, replay = loss.request.D_f_clean, loss.twins, loss.replay
     if loss.recipe.balance != "adjusted" or clean is None or replay is None:
@@ -59,7 +65,7 @@ def last_touch(loss: Loss) -> Callable[[], dict[str, float]] | None:
         return None
     corrected = [clean] if twins is None else [twins.D_f_clean, twins.D_f.with_(y=twins.D_f_clean.y)]
     return lambda: {
-        f"{NAME}{c}": b for c, b in balance(loss.model, own, corrected, others(loss, own)).items()
+        f"{NAME}{c}": b for c, b in balance(loss.model, own, corrected, others(loss, own), holds).items()
     }
 
 
@@ -115,7 +121,11 @@ def _answered(loss: Loss, pool: Pool, own: Sequence[int]) -> tuple[Tensor, Tenso
 
 
 def balance(
-    model: nn.Module, own: Sequence[int], corrected: Sequence[Dataset], rest: Others | None
+    model: nn.Module,
+    own: Sequence[int],
+    corrected: Sequence[Dataset],
+    rest: Others | None,
+    holds: Holds | None = None,
 ) -> dict[int, float]:
     """Lift the logits of the own classes in place; return by how much, and nothing where there is no need.
 
@@ -137,9 +147,20 @@ def balance(
             b[c] = max((behind(part, lifted, c) for part in parts), default=0.0)
     if float(b.max()) > FARTHEST or not b.any():
         return {}
-    with torch.no_grad():
-        bias[list(own)] += b[list(own)].to(bias)
-    return {c: float(b[c]) for c in own if b[c] > 0}
+    share = _lifted(model, bias, list(own), b, holds)
+    return {c: share * float(b[c]) for c in own if b[c] > 0} if share else {}
+
+
+@torch.no_grad()
+def _lifted(model: nn.Module, bias: nn.Parameter, own: list[int], b: Tensor, holds: Holds | None) -> float:
+    """Add b to the bias of the own classes, as much of it as the model holds; return which share."""
+    kept = bias.clone()
+    for share in SHARES:
+        bias[own] += (share * b[own]).to(bias)
+        if holds is None or holds(model):
+            return share
+        bias.copy_(kept)
+    return 0.0
 
 
 def behind(mine: Tensor, rest: Others, c: int) -> float:

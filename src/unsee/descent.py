@@ -19,6 +19,7 @@ from unsee.store import under
 from unsee.updating import Mean, Remembering, Update
 
 Touch = Callable[[], Mapping[str, float]]
+COSTLY = 2  # epochs in a row below the floor, after which less is asked for: one may be a dip
 COLLAPSE, PATIENCE = 0.1, 3  # so far below the floor, for so many epochs, there is no way back up
 
 
@@ -27,7 +28,8 @@ class Watch:
     """Who looks on; nothing here ever gives a gradient.
 
     `evaluator` returns figures for the trajectory, before the first epoch and after each; `stop` is asked
-    after each step; `progress` names a bar; `utility` is how good the model is, in the end at least `floor`.
+    after each step; `progress` names a bar; `utility` is how good the model is, in the end at least `floor`;
+    `ease`, where something can be asked for less, does that, once.
     """
 
     evaluator: Callable[[nn.Module], Mapping[str, float]] | None = None
@@ -35,15 +37,17 @@ class Watch:
     progress: str | None = None
     utility: Callable[[nn.Module], float] | None = None
     floor: float = -math.inf
+    ease: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True)
 class Descent:
-    """How it went: a row an epoch, whether it is bit-exact, and the epoch gone back to, if any."""
+    """How it went: a row an epoch, whether it is bit-exact, the epochs gone back to and eased after."""
 
     rows: tuple[Row, ...]
     exact: bool = True
     back_to: int | None = None
+    eased: int | None = None
 
 
 def descend(
@@ -87,7 +91,8 @@ def _descend(
             if watch.stop and run.step < run.end and watch.stop():
                 run.interrupt(checkpoints)
         advance(plan.steps - run.step)  # where it ended sooner than at the most
-    return Descent(tuple(run.rows), run.exact, run.back_to_the_floor())
+    eased = run.eased - 1 if run.eased else None
+    return Descent(tuple(run.rows), run.exact, run.back_to_the_floor(), eased)
 
 
 class _Run:
@@ -111,27 +116,34 @@ class _Run:
         self.first: dict[str, float] = {}
         self.last_good: dict[str, Tensor] | Resting = {}
         self.good_step = 0
+        self.eased = 0  # rows of before less was asked for
+
+    @property
+    def since(self) -> int:
+        """The step from which on the same is asked."""
+        return self.plan.steps_per_epoch * max(self.eased - 1, 0)
 
     @property
     def end(self) -> int:
         """The last step, as far as it is known; at once, if the run had ended or the model has collapsed."""
-        last = [row.get("utility", math.inf) for row in self.rows[-PATIENCE:]]
+        rows = self.rows[self.eased :]  # those of before are of another loss
+        last = [row.get("utility", math.inf) for row in rows[-PATIENCE:]]
         collapsed = len(last) == PATIENCE and max(last) < self.watch.floor - COLLAPSE
         if self.ended or collapsed:
             return self.step
-        return self.plan.end(self.rows)
+        return self.plan.end(rows)
 
     def take(self, losses: Mapping[str, Tensor]) -> None:
         """Check the losses, make the step they belong to, and close the epoch if it ends here."""
         values = self.checked({name: float(loss) for name, loss in losses.items()})
-        R = self.update(self.plan.lr_at(self.step, self.end))
+        R = self.update(self.plan.lr_at(self.step - self.since, self.end - self.since))
         if R is not None:
             values = self.checked({**values, "R": float(R)})
         self.first = self.first or values
         self.step += 1
         self.sums = {name: self.sums.get(name, 0.0) + value for name, value in values.items()}
         if self.mean:
-            self.mean.add(self.step)
+            self.mean.add(self.step - self.since)
         if self.step % self.plan.steps_per_epoch:
             return
         if self.mean:
@@ -153,6 +165,26 @@ class _Run:
             self.keep()
             if self.last_touch and self.step == self.end:
                 self.touch_up(self.last_touch())
+        if self.ease():
+            self.start_from(self.good())
+
+    def ease(self) -> bool:
+        """Ask for less from now on, once, if what is asked has cost too much for some epochs in a row."""
+        if self.watch.ease is None or self.eased:
+            return False
+        below = [not row.get("utility", math.inf) >= self.watch.floor for row in self.rows]
+        ends = range(1 + COSTLY, len(below) + 1)
+        self.eased = next((n for n in ends if all(below[n - COSTLY : n])), 0)
+        if self.eased:
+            self.watch.ease()
+        return bool(self.eased)
+
+    def start_from(self, good: Mapping[str, Tensor]) -> None:
+        """Begin again from a good state, without momentum."""
+        self.model.load_state_dict(good)
+        self.update.v = [None] * len(self.update.v)
+        if self.mean:
+            self.mean = Mean(self.update.theta)
 
     def touch_up(self, figures: Mapping[str, float]) -> None:
         """Take the last row anew, of the model as the last touch left it; undo it if it costs too much."""
@@ -256,6 +288,7 @@ class _Run:
         self.step, self.exact, self.ended = state.step, state.exact, state.last
         self.rows, self.sums = list(state.log["rows"]), dict(state.log["sums"])
         self.first = dict(state.log["first"])
+        self.ease()
         self.keep()
         if "good_step" in state.log:
             good, self.good_step = under("good/", state.tensors), state.log["good_step"]

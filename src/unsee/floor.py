@@ -4,6 +4,7 @@ On `Validation` where it is given: accuracy on D_r^val. Else by a proxy, which i
 drawn from the sketch, or the share of stand-ins that are answered as before.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ class Floor:
 
     name: str = ""
     utility: Callable[[nn.Module], float] | None = None
-    least: float = 0.0
+    least: float = -math.inf
     fell: Callable[[], str] = str
     """Says which class has fallen most, when it was last measured."""
 
@@ -78,9 +79,9 @@ class Floor:
         before = by_class.accuracy(old)
         return cls(name, by_class.accuracy, _least(before, recipe.floor, name), by_class.fell)
 
-    def watch(self) -> tuple[Callable[[nn.Module], float] | None, float]:
-        """Return what the descent has to look at."""
-        return self.utility, self.least
+    def held_by(self, model: nn.Module) -> bool:
+        """Whether a model is as useful as it must be, as far as anybody can tell."""
+        return self.utility is None or self.utility(model) >= self.least
 
     def said(self, done: Descent) -> str:
         """Say that the floor was not held, and what was done about it."""

@@ -97,9 +97,9 @@ def forget(
     aside = Succession.of(kept, old, request, folder, less=less) if again and kept else None
     loss = _loss(old, request, kept, recipe, outputs, seed, L_f)
     del kept
-    new, touch = loss.model, last_touch(loss)
     floor = Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes, loss.gone)
-    watch = Watch(_evaluator(evaluator, validation), stop, "forgetting" if progress else None, *floor.watch())
+    new, touch = loss.model, last_touch(loss, floor.held_by)
+    watch = _watch(loss, floor, _evaluator(evaluator, validation), stop, progress)
     checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
     give_back()  # what all this has taken: the descent needs as much as there is
     try:
@@ -135,6 +135,18 @@ def _loss(
     if replay and kept and recipe.fisher_over == "D_r" and request.pattern.name != "A" and not plan.average:
         replay = matched(replay, old, kept, request.D_f.y.unique().tolist())
     return Loss(copy.deepcopy(old), old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
+
+
+def _watch(
+    loss: Loss,
+    floor: Floor,
+    evaluator: Callable[[nn.Module], dict[str, float]] | None,
+    stop: Callable[[], bool] | None,
+    progress: bool,
+) -> Watch:
+    """Return who looks on; where twins' layers are compared, that can be let go of."""
+    ease = loss.ease if loss.hidden else None
+    return Watch(evaluator, stop, "forgetting" if progress else None, floor.utility, floor.least, ease)
 
 
 def _truncated(

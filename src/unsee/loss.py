@@ -48,6 +48,8 @@ class Loss:
     theta: list[Tensor] = field(init=False)
     R: Remembering | None = field(init=False, default=None)
     eta: nn.Module | None = field(init=False, default=None)
+    eased: bool = field(init=False, default=False)
+    """Whether T may change what layers read, and only the answers count, with T twice (decision 37)."""
 
     def __post_init__(self, memory: Memory | None) -> None:
         named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
@@ -86,6 +88,10 @@ class Loss:
             losses["L"] = total
         return {name: loss.detach() for name, loss in losses.items()}
 
+    def ease(self) -> None:
+        """Let go of what layers read under T: T may leave too little of a sample for them."""
+        self.eased = True
+
     def _losses(self, step: int) -> tuple[dict[str, Tensor], Tensor]:
         """Return the losses on this step's samples, each by its name, and their weighted sum."""
         x, labels = self.samples(step)
@@ -96,7 +102,8 @@ class Loss:
         recipe, found = self.recipe, {}
         if "replay" in x:
             wanted = self.wanted(y_old["replay"], labels.get("replay"))
-            parts = [terms.distil(y[name], wanted) for name in ("replay", "T(replay)") if name in y]
+            names = ("replay", "T(replay)", *(["T(replay)"] if self.eased else []))
+            parts = [terms.distil(y[name], wanted) for name in names if name in y]
             found["L_s"] = recipe.lambda_s * len(parts), torch.stack(parts).mean()
         if "clean" in x and self.lambda_c:
             rest = found["L_s"][1] if "L_s" in found else torch.zeros(())
@@ -127,7 +134,8 @@ class Loss:
         """
         words = bool(self.request.D_f.kind.vocabulary)
         parts = []
-        for name, twin in (("bad", "clean"), ("replay", "replay"), ("T(replay)", "replay")):
+        twins = (("bad", "clean"), ("replay", "replay"), ("T(replay)", "replay"))
+        for name, twin in twins[1:2] if self.eased else twins:
             pairs = [
                 pair
                 for pair in zip(read.get(name, ()), read_old[twin] if name in read else (), strict=True)

@@ -27,6 +27,8 @@ def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, An
         # Replayed samples with T on are a surrogate of D_r,extra, which the paper's setting does not have.
         "within the paper's setting": not (replay and T),
         "floor": {"of": floor.name, "least": floor.least} if floor.utility else None,
+        # After this epoch T was to change no answer, twice as firmly, and no longer what layers read.
+        "eased": done.eased,
         # By so much the logits of D_f,clean's classes were lifted in the end (unsee.balance).
         "shift": shift,
         "weaker": _weaker(by, replay),
