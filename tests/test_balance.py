@@ -73,11 +73,27 @@ def test_the_least_b_at_which_a_class_is_not_behind(seed, lean):
         assert not any(enough(mine, rest, less) for less in torch.linspace(0, b - 2e-5, 50).tolist())
 
 
-def test_a_hard_class_is_lifted_until_it_is_not_behind():
+def of_a_hard_class():
+    """A net that answers two classes, of which the first is 0.3 behind, and samples of both."""
     rows = [[0.0, 0.3]] * 60 + [[5.0, 0.0]] * 140 + [[0.0, 6.0]] * 186 + [[4.0, 0.0]] * 14
-    data = Dataset(torch.tensor(rows).double(), torch.arange(400) // 200, 2)
-    mine, net = data.of_class(0), nn.Linear(2, 2).double()
+    data, net = Dataset(torch.tensor(rows).double(), torch.arange(400) // 200, 2), nn.Linear(2, 2).double()
     net.weight.data, net.bias.data = torch.eye(2).double(), torch.zeros(2).double()
+    return net, data.of_class(0), data
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.25, 0.0])
+def test_it_goes_as_far_as_the_floor_allows(share):
+    net, mine, data = of_a_hard_class()
+    most = 0.3 * share + 0.01
+    found = balance(
+        net, [0], [mine], seen(net, data.of_class(1)), lambda m: float(m.bias.detach()[0]) <= most
+    )
+    assert found == ({0: pytest.approx(0.3 * share, abs=1e-4)} if share else {})
+    assert net.bias.tolist() == pytest.approx([0.3 * share, 0.0], abs=1e-4)
+
+
+def test_a_hard_class_is_lifted_until_it_is_not_behind():
+    net, mine, data = of_a_hard_class()
     assert balance(net, [0], [mine], seen(net, data.of_class(1)))[0] == pytest.approx(0.3, abs=1e-4)
     assert accuracy(net, mine) == 1.0
 

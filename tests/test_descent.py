@@ -349,6 +349,65 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint_with_its_good_state(tmp_p
     assert [row["utility"] for row in done.rows] == [0.9, 0.85, 0.75, 0.76, 0.77]
 
 
+# ---- less is asked for --------------------------------------------------------------------------
+
+
+def eased_run(plan, *, floor=1.0, **words):
+    """A descent along the parabola, a hundredth of it once less is asked for; theta is its use."""
+    model, scale = line(), [1.0]
+    watch = Watch(
+        stop=words.pop("stop", None),
+        utility=lambda m: float(m.weight.detach().min()),
+        floor=floor,
+        ease=lambda: scale.append(0.01),
+    )
+
+    def gradients(step):
+        return parabola(model, scale[-1])(step)
+
+    return model, descend(model, gradients, plan, watch=watch, **words), scale
+
+
+def test_two_epochs_below_the_floor_begin_again_from_the_last_good_state_and_ask_for_less():
+    plan = Plan(lr=0.05, momentum=0.9, epochs=6, n=6, batch_size=2)
+    model, done, scale = eased_run(plan, floor=0.6)
+    assert (done.eased, done.back_to, scale) == (2, None, [1.0, 0.01])
+    assert [row["utility"] >= 0.6 for row in done.rows] == [True, False, False, True, True, True, True]
+    slow = line()
+    descend(slow, parabola(slow, 0.01), Plan(0.05, 0.9, 4, 6, 2))
+    assert torch.equal(model.weight, slow.weight)
+
+
+def test_a_dip_asks_for_nothing_less_nor_does_anybody_without_a_way_to():
+    for figures, eased in (
+        ([0.9, 0.7, 0.85, 0.7, 0.9], []),
+        ([0.9, 0.85, 0.7, 0.7, 0.9], [3]),
+        ([0.9, math.nan, math.nan, 0.7, 0.7], [2]),  # once
+    ):
+        epoch, calls = iter(figures), []
+        watch = Watch(utility=lambda m, e=epoch: next(e), floor=0.8, ease=lambda c=calls: c.append(1))
+        model = line()
+        done = descend(model, parabola(model), PLAN, watch=watch)
+        assert [done.eased] * len(calls) == eased
+    assert descent_of([0.9, 0.7, 0.7, 0.85, 0.9], PLAN)[1].eased is None
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("settle", [None, 0.5])
+def test_stopped_before_or_after_it_asks_for_less_it_ends_in_the_same_bits(tmp_path, average, settle):
+    plan = Plan(0.05, 0.9, 6, 6, 2, settle, average)
+    whole, expected, _ = eased_run(plan)
+    assert expected.eased == 2
+    for after in range(1, 3 * (len(expected.rows) - 1)):
+        asked = iter([False] * (after - 1) + [True])
+        run = Checkpoints(tmp_path / str(after), {}, seconds=1e9)
+        with pytest.raises(Interrupted):
+            eased_run(plan, stop=lambda asked=asked: next(asked), checkpoints=run)
+        again, found, scale = eased_run(plan, checkpoints=Checkpoints(tmp_path / str(after), {}))
+        assert (found, scale) == (expected, [1.0, 0.01])
+        assert torch.equal(again.weight, whole.weight)
+
+
 # ---- the mean over the way ----------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from unsee.descent import Descent
 from unsee.errors import InputError, Interrupted, UnseeWarning
 from unsee.floor import STAND_INS, STAND_INS_MAY_LOSE, Floor, _least
 from unsee.forgetting import forget
+from unsee.loss import Loss
 from unsee.memory import remember
 from unsee.randomness import stream
 from unsee.recipe import RECIPES, Recipe
@@ -200,6 +201,21 @@ def test_a_collapse_is_stopped_and_taken_back_and_said(model, four, recalling, k
     assert result.trajectory[-1]["utility"] < result.setting["floor"]["least"] - 0.1
     assert networks.identity(result.model) == networks.identity(model)
     assert kind in result.setting["floor"]["of"]
+
+
+def test_where_layers_are_held_at_too_high_a_price_only_answers_are(model, four, recalling, monkeypatch):
+    dear = replace(FREE, lambda_h=300.0, lr=1e-3, epochs=8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnseeWarning)
+        result = forget(model, four.request("B"), recalling, dear)
+    assert (result.back_to, result.setting["eased"]) == (None, 2)
+    assert (
+        result.trajectory[-1]["utility"] >= result.setting["floor"]["least"] > result.trajectory[2]["utility"]
+    )
+    assert forget(model, four.request("B"), recalling, OURS).setting["eased"] is None
+    monkeypatch.setattr(Loss, "ease", lambda _: None)
+    with pytest.warns(UnseeWarning, match="the old model is kept"):
+        forget(model, four.request("B"), recalling, dear)
 
 
 def test_after_going_back_to_the_old_model_the_memory_is_that_of_before(model, four, recalling):
