@@ -15,6 +15,7 @@ SETTING = {
     "replayed": "stand-ins",
     "within the paper's setting": False,
     "weaker": "without a memory",
+    "eased": 2,
 }
 
 
@@ -44,6 +45,7 @@ def test_words_for_machines_and_for_people(capsys):
     assert "Recipe: [red]mine" in text
     assert "memory: none; no T; replayed: stand-ins (with T on" in " ".join(text.split())
     assert "Weaker: without a memory." in text
+    assert "Eased after epoch 2: the floor was not held" in text
     assert "Written: place[/]" in text
 
 

@@ -93,7 +93,7 @@ def made_words(classes, *, pattern="B", n=20, text="") -> dict:
         "setting": {
             "memory": text or "Fisher", "twins": True, "T": name, "replayed": name,
             "within the paper's setting": False, "floor": {"of": name, "least": 0.88}, "shift": {name: 0.237},
-            "samples passed": 16800, "weaker": name,
+            "samples passed": 16800, "weaker": name, "eased": 2,
         },
         "back_to": None,
         "lineage": [generation, generation],

@@ -181,6 +181,12 @@ def test_the_last_touch_is_told_where_there_was_one():
     assert "Last touch" not in render([replace(run, setting={**run.setting, "shift": {}})])
 
 
+def test_what_was_eased_is_told_where_it_was():
+    assert "Eased after epoch 2, as the floor was not held" in Shape(render([made_run()])).words
+    run = made_run()
+    assert "Eased" not in render([replace(run, setting={**run.setting, "eased": None})])
+
+
 def test_headings_are_in_order_ids_are_unique_and_links_lead_somewhere():
     runs = [made_run(), made_run(pattern="A"), replace(made_run(), facts=None, sets={}, trajectory=())]
     for page in (render(runs[:1]), render(runs[2:]), render(runs), render(runs[:1] * 2)):

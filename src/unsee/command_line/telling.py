@@ -17,6 +17,10 @@ from unsee.formulation import Pattern
 from unsee.scores import Scores
 
 HEARS = 10.0  # seconds
+EASED = (
+    "the floor was not held; begun again from the last good state, where T may change what layers read, "
+    "and no answer"
+)
 
 
 @contextmanager
@@ -59,6 +63,8 @@ def tell(a: argparse.Namespace, words: dict[str, Any], scores: Scores | None, *p
         console.print(f"Recipe: {words['inputs']['recipe']['name']}", markup=False)
     if setting := words.get("setting"):
         console.print(_leaned_on(setting), markup=False)
+        if setting.get("eased") is not None:
+            console.print(f"Eased after epoch {setting['eased']}: {EASED}.", markup=False)
         if setting.get("weaker"):
             console.print(f"Weaker: {setting['weaker']}.", markup=False)
     if generations := words.get("lineage"):

@@ -226,6 +226,7 @@ def _setting(words: Words) -> dict[str, Any]:
         "memory": memory.text() if memory else "none",
         "twins": found.truth() if (found := words.perhaps("twins")) else None,
         "within": within.truth() if within else None,
+        "eased": eased.whole() if (eased := words.perhaps("eased")) else None,
         "passed": passed.whole() if (passed := words.perhaps("samples passed")) else None,
         "shift": {name: b.number() for name, b in shift.items(MOST_CLASSES)} if shift else {},
         "floor": (floor.at("of").text(), floor.at("least").number()) if floor else None,
