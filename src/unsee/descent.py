@@ -166,25 +166,25 @@ class _Run:
             if self.last_touch and self.step == self.end:
                 self.touch_up(self.last_touch())
         if self.ease():
-            self.start_from(self.good())
+            self.start_again()
 
     def ease(self) -> bool:
         """Ask for less from now on, once, if what is asked has cost too much for some epochs in a row."""
         if self.watch.ease is None or self.eased:
             return False
         below = [not row.get("utility", math.inf) >= self.watch.floor for row in self.rows]
-        ends = range(1 + COSTLY, len(below) + 1)
+        ends = range(1 + COSTLY, min(len(below), self.plan.epochs) + 1)  # after the last it is too late
         self.eased = next((n for n in ends if all(below[n - COSTLY : n])), 0)
         if self.eased:
             self.watch.ease()
         return bool(self.eased)
 
-    def start_from(self, good: Mapping[str, Tensor]) -> None:
-        """Begin again from a good state, without momentum."""
-        self.model.load_state_dict(good)
+    def start_again(self) -> None:
+        """Begin again from the last good state, without momentum."""
         self.update.v = [None] * len(self.update.v)
+        self.model.load_state_dict(self.good())
         if self.mean:
-            self.mean = Mean(self.update.theta)
+            self.mean.start_again()
 
     def touch_up(self, figures: Mapping[str, float]) -> None:
         """Take the last row anew, of the model as the last touch left it; undo it if it costs too much."""

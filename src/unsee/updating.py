@@ -159,6 +159,12 @@ class Mean:
         for bar, p in zip(self.bar, self.theta, strict=True):
             bar.lerp_(p.detach(), 4 / (step + 3))
 
+    @torch.no_grad()
+    def start_again(self) -> None:
+        """Be what the model is now."""
+        for bar, p in zip(self.bar, self.theta, strict=True):
+            bar.copy_(p)
+
     def swap(self) -> None:
         """Let the model be the mean, and the mean keep what the model was; and the other way about."""
         for i, p in enumerate(self.theta):
