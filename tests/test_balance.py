@@ -15,6 +15,7 @@ from unsee.balance import MORE, Others, balance, behind, bias_of, others
 from unsee.checkpoint import Checkpoints
 from unsee.datasets import Dataset, concatenate
 from unsee.errors import Interrupted, UnseeWarning
+from unsee.floor import Floor
 from unsee.forgetting import _loss, forget
 from unsee.formulation import Request
 from unsee.memory import remember
@@ -304,6 +305,13 @@ def test_it_is_the_last_touch_and_the_result_says_how_far(model, four, recalling
     assert float(moved[0]) == pytest.approx(b, abs=1e-6)
     assert not moved[1:].any()
     assert found.lineage[-1].model_after == networks.identity(found.model) == found.memory.model
+
+
+def test_it_is_the_floor_of_the_run_that_decides_how_far(model, four, recalling, new, monkeypatch):
+    monkeypatch.setattr(Floor, "held_by", lambda floor, m: False)
+    found = forget(model, four.request("B"), recalling, OURS)
+    assert found.setting["shift"] is None
+    assert networks.identity(found.model) == networks.identity(new)
 
 
 @pytest.mark.parametrize("place", ["epochs before", "as the last state is written", "after"])

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -368,14 +369,17 @@ def eased_run(plan, *, floor=1.0, **words):
     return model, descend(model, gradients, plan, watch=watch, **words), scale
 
 
-def test_two_epochs_below_the_floor_begin_again_from_the_last_good_state_and_ask_for_less():
-    plan = Plan(lr=0.05, momentum=0.9, epochs=6, n=6, batch_size=2)
-    model, done, scale = eased_run(plan, floor=0.6)
-    assert (done.eased, done.back_to, scale) == (2, None, [1.0, 0.01])
-    assert [row["utility"] >= 0.6 for row in done.rows] == [True, False, False, True, True, True, True]
-    slow = line()
-    descend(slow, parabola(slow, 0.01), Plan(0.05, 0.9, 4, 6, 2))
-    assert torch.equal(model.weight, slow.weight)
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("settle", [None, 0.05, 0.9])
+def test_two_epochs_below_the_floor_begin_anew_from_the_last_good_state_and_ask_for_less(average, settle):
+    plan = Plan(0.05, 0.9, 9, 24, 2, settle, average)
+    model, done, scale = eased_run(plan, floor=0.4)
+    assert (done.eased, scale) == (2, [1.0, 0.01])
+    assert [row["utility"] >= 0.4 for row in done.rows[:4]] == [True, False, False, True]
+    anew = line()
+    expected = descend(anew, parabola(anew, 0.01), replace(plan, epochs=7)).rows
+    assert torch.equal(model.weight, anew.weight)
+    assert [row["L"] for row in done.rows[3:]] == [row["L"] for row in expected[1:]]
 
 
 def test_a_dip_asks_for_nothing_less_nor_does_anybody_without_a_way_to():
@@ -391,6 +395,17 @@ def test_a_dip_asks_for_nothing_less_nor_does_anybody_without_a_way_to():
         done = descend(model, parabola(model), PLAN, watch=watch)
         assert (done.eased, len(calls)) == (eased, int(eased is not None))
     assert descent_of([0.9, 0.7, 0.7, 0.85, 0.9], PLAN)[1].eased is None
+
+
+def test_a_run_of_before_that_was_not_eased_is_not_said_to_have_been(tmp_path):
+    figures = dict(enumerate([0.9, 0.7, 0.7, 0.85, 0.9]))
+    for folder, ease in ((tmp_path / "a", None), (tmp_path / "a", int)):
+        epoch = iter(figures.values())
+        watch = Watch(utility=lambda m, e=epoch: next(e), floor=0.8, ease=ease)
+        model = line()
+        done = descend(model, parabola(model), PLAN, watch=watch, checkpoints=Checkpoints(folder, {}))
+        assert done.eased is None
+        assert torch.equal(model.weight, after_epochs(4))
 
 
 @pytest.mark.parametrize("average", [False, True])

@@ -148,6 +148,7 @@ def test_what_is_said():
         "if D_r may lose so much, give 0.45 as floor."
     )
     assert "the old model is kept; " in floor.said(Descent(rows, back_to=0))
+    assert ", try 0." in floor.said(Descent(rows, back_to=0, eased=2))
     gone = ({"epoch": 0, "utility": 0.9}, {"epoch": 1, "utility": 0.44})
     assert floor.said(Descent(gone, back_to=0)).endswith("the old model is kept.")
 
@@ -213,6 +214,9 @@ def test_where_layers_are_held_at_too_high_a_price_only_answers_are(model, four,
         result.trajectory[-1]["utility"] >= result.setting["floor"]["least"] > result.trajectory[2]["utility"]
     )
     assert forget(model, four.request("B"), recalling, OURS).setting["eased"] is None
+    with pytest.warns(UnseeWarning, match="the old model is kept"):  # no layers are compared
+        bare = forget(model, four.request("B"), recalling, replace(dear, lambda_h=0.0, lr=1.0))
+    assert bare.setting["eased"] is None
     monkeypatch.setattr(Loss, "ease", lambda _: None)
     with pytest.warns(UnseeWarning, match="the old model is kept"):
         forget(model, four.request("B"), recalling, dear)

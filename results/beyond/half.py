@@ -7,7 +7,7 @@ From the repository's root, after `unsee data fetch cifar-10`:
 5 million weights in place of 85. Of tile and line, T is not given but fitted to the pairs. *Shifted*: the
 least of the four accuracies if the logit of class 0 is shifted to where it is highest on the test set, so
 that what is lost by balance can be told from the rest; nobody can do that without D_r. Parts are switched
-off one by one, seed 0. *Trained with T on all samples*: what there is to be had on D_r,extra.
+off one by one, seed 0. *Trained with T on all samples*: what a network has that learns nothing but these.
 Goes on where it was stopped: rows lie in results/beyond/half, networks in runs/beyond.
 """
 
@@ -88,7 +88,8 @@ def without(part: str) -> Iterator[None]:
     of_all, even = Loss._hidden, matching.even
 
     def of_D_f(loss, read, read_old):
-        return of_all(loss, {name: layers for name, layers in read.items() if name == "bad"}, read_old)
+        mine = {name: layers for name, layers in read.items() if name == "bad" or loss.eased}
+        return of_all(loss, mine, read_old)
 
     if part.startswith("L_h of D_f"):
         Loss._hidden = of_D_f

@@ -91,8 +91,7 @@ def _descend(
             if watch.stop and run.step < run.end and watch.stop():
                 run.interrupt(checkpoints)
         advance(plan.steps - run.step)  # where it ended sooner than at the most
-    eased = run.eased - 1 if run.eased else None
-    return Descent(tuple(run.rows), run.exact, run.back_to_the_floor(), eased)
+    return Descent(tuple(run.rows), run.exact, run.back_to_the_floor(), run.eased)
 
 
 class _Run:
@@ -116,22 +115,22 @@ class _Run:
         self.first: dict[str, float] = {}
         self.last_good: dict[str, Tensor] | Resting = {}
         self.good_step = 0
-        self.eased = 0  # rows of before less was asked for
+        self.eased: int | None = None
 
     @property
     def since(self) -> int:
         """The step from which on the same is asked."""
-        return self.plan.steps_per_epoch * max(self.eased - 1, 0)
+        return self.plan.steps_per_epoch * (self.eased or 0)
 
     @property
     def end(self) -> int:
         """The last step, as far as it is known; at once, if the run had ended or the model has collapsed."""
-        rows = self.rows[self.eased :]  # those of before are of another loss
+        rows = self.rows[self.eased + 1 :] if self.eased else self.rows  # before, it was another loss
         last = [row.get("utility", math.inf) for row in rows[-PATIENCE:]]
         collapsed = len(last) == PATIENCE and max(last) < self.watch.floor - COLLAPSE
         if self.ended or collapsed:
             return self.step
-        return self.plan.end(rows)
+        return self.plan.end(rows, self.eased or 0)
 
     def take(self, losses: Mapping[str, Tensor]) -> None:
         """Check the losses, make the step they belong to, and close the epoch if it ends here."""
@@ -165,22 +164,19 @@ class _Run:
             self.keep()
             if self.last_touch and self.step == self.end:
                 self.touch_up(self.last_touch())
-        if self.ease():
+        if self.watch.ease and self.eased is None and self.too_costly():
+            self.watch.ease()
             self.start_again()
 
-    def ease(self) -> bool:
-        """Ask for less from now on, once, if what is asked has cost too much for some epochs in a row."""
-        if self.watch.ease is None or self.eased:
-            return False
-        below = [not row.get("utility", math.inf) >= self.watch.floor for row in self.rows]
-        ends = range(1 + COSTLY, min(len(below), self.plan.epochs) + 1)  # after the last it is too late
-        self.eased = next((n for n in ends if all(below[n - COSTLY : n])), 0)
-        if self.eased:
-            self.watch.ease()
-        return bool(self.eased)
+    def too_costly(self) -> bool:
+        """Whether some epochs in a row have ended below the floor, and there are more to come."""
+        last = [row.get("utility", math.inf) for row in self.rows[1:][-COSTLY:]]
+        below = not any(utility >= self.watch.floor for utility in last)
+        return len(last) == COSTLY and below and self.step < self.plan.steps
 
     def start_again(self) -> None:
         """Begin again from the last good state, without momentum."""
+        self.eased = self.step // self.plan.steps_per_epoch
         self.update.v = [None] * len(self.update.v)
         self.model.load_state_dict(self.good())
         if self.mean:
@@ -274,6 +270,8 @@ class _Run:
         if self.watch.utility or self.mean:  # otherwise this state is as good as any
             tensors |= {f"good/{name}": value for name, value in self.good().items()}
             log["good_step"] = self.good_step
+        if self.eased is not None:
+            log["eased"] = self.eased
         return State(self.step, tensors, log, self.exact)
 
     def restore(self, state: State) -> None:
@@ -288,7 +286,9 @@ class _Run:
         self.step, self.exact, self.ended = state.step, state.exact, state.last
         self.rows, self.sums = list(state.log["rows"]), dict(state.log["sums"])
         self.first = dict(state.log["first"])
-        self.ease()
+        self.eased = state.log.get("eased")
+        if self.watch.ease and self.eased is not None:
+            self.watch.ease()
         self.keep()
         if "good_step" in state.log:
             good, self.good_step = under("good/", state.tensors), state.log["good_step"]

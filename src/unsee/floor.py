@@ -88,7 +88,8 @@ class Floor:
         found = done.rows[-1]["utility"]
         kept = f"the state after epoch {done.back_to} is kept" if done.back_to else "the old model is kept"
         wide = self.wide_enough(done)
-        do = f"; if D_r may lose so much, give {wide:g} as floor" if wide else ""
+        give = "give" if done.eased is None else "try"  # under a wider one less may not be asked for
+        do = f"; if D_r may lose so much, {give} {wide:g} as floor" if wide else ""
         return f"{self.name} came to {found:.3f}, and {self.least:.3f} are asked{self.fell()}: {kept}{do}."
 
     def wide_enough(self, done: Descent) -> float | None:

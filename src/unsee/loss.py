@@ -102,7 +102,8 @@ class Loss:
         recipe, found = self.recipe, {}
         if "replay" in x:
             wanted = self.wanted(y_old["replay"], labels.get("replay"))
-            names = ("replay", "T(replay)", *(["T(replay)"] if self.eased else []))
+            # Once eased, T counts twice.
+            names = ("replay", "T(replay)", "T(replay)") if self.eased else ("replay", "T(replay)")
             parts = [terms.distil(y[name], wanted) for name in names if name in y]
             found["L_s"] = recipe.lambda_s * len(parts), torch.stack(parts).mean()
         if "clean" in x and self.lambda_c:
@@ -134,8 +135,8 @@ class Loss:
         """
         words = bool(self.request.D_f.kind.vocabulary)
         parts = []
-        twins = (("bad", "clean"), ("replay", "replay"), ("T(replay)", "replay"))
-        for name, twin in twins[1:2] if self.eased else twins:
+        under_T = {"bad": "clean", "replay": "replay", "T(replay)": "replay"}
+        for name, twin in ({"replay": "replay"} if self.eased else under_T).items():
             pairs = [
                 pair
                 for pair in zip(read.get(name, ()), read_old[twin] if name in read else (), strict=True)
@@ -174,7 +175,8 @@ class Loss:
     @torch.no_grad()
     def _old_answers(self, x: Parts) -> tuple[Parts, dict[str, list[Tensor]]]:
         """Return what the old model answers and reads, of the parts that some term compares with."""
-        wanted = {"replay", "clean"} if self.hidden or self.against is Against.OLD_TWINS else {"replay"}
+        compared = self.hidden and not self.eased
+        wanted = {"replay", "clean"} if compared or self.against is Against.OLD_TWINS else {"replay"}
         if self.against is Against.OLD:
             wanted.add("bad")
         used = {name: part for name, part in x.items() if name in wanted}

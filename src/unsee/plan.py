@@ -62,8 +62,8 @@ class Plan:
         """All steps together."""
         return self.epochs * self.steps_per_epoch
 
-    def end(self, rows: Sequence[Row]) -> int:
-        """Return the last step, as far as it is known from the rows of the epochs so far.
+    def end(self, rows: Sequence[Row], begun: int = 0) -> int:
+        """Return the last step, as far as it is known from the rows of the epochs since it was begun.
 
         >>> plan = Plan(lr=0.1, momentum=0.9, epochs=9, n=10, batch_size=5, settle=0.1)
         >>> plan.end([{"epoch": 0}, {"epoch": 1, "L": 4.0}, {"epoch": 2, "L": 2.0}]) // plan.steps_per_epoch
@@ -76,7 +76,7 @@ class Plan:
             losses = [(row["epoch"], row["L"]) for row in rows if "L" in row]
             for (_, before), (epoch, now) in itertools.pairwise(losses):
                 if before - now < self.settle * abs(before):
-                    end = max(epoch, ENOUGH) if self.average else epoch + WIND_DOWN
+                    end = max(epoch, begun + ENOUGH) if self.average else epoch + WIND_DOWN
                     epochs = min(epochs, end)
                     break
         return epochs * self.steps_per_epoch

@@ -46,6 +46,10 @@ def test_words_for_machines_and_for_people(capsys):
     assert "memory: none; no T; replayed: stand-ins (with T on" in " ".join(text.split())
     assert "Weaker: without a memory." in text
     assert "Eased after epoch 2: the floor was not held" in text
+    assert "in vain" not in text
+    for back_to, vain in ((0, True), (2, True), (3, False)):
+        tell(argparse.Namespace(json=False), words | {"back_to": back_to}, None)
+        assert ("in vain" in capsys.readouterr().out) == vain
     assert "Written: place[/]" in text
 
 

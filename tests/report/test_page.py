@@ -184,6 +184,8 @@ def test_the_last_touch_is_told_where_there_was_one():
 def test_what_was_eased_is_told_where_it_was():
     assert "Eased after epoch 2, as the floor was not held" in Shape(render([made_run()])).words
     run = made_run()
+    assert "and no answer; in vain" in Shape(render([replace(run, back_to=2)])).words
+    assert "; in vain" not in render([replace(run, back_to=3)])
     assert "Eased" not in render([replace(run, setting={**run.setting, "eased": None})])
 
 

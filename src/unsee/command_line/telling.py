@@ -64,7 +64,9 @@ def tell(a: argparse.Namespace, words: dict[str, Any], scores: Scores | None, *p
     if setting := words.get("setting"):
         console.print(_leaned_on(setting), markup=False)
         if setting.get("eased") is not None:
-            console.print(f"Eased after epoch {setting['eased']}: {EASED}.", markup=False)
+            vain = words.get("back_to") is not None and words["back_to"] <= setting["eased"]
+            said = f"{EASED}, in vain" if vain else EASED
+            console.print(f"Eased after epoch {setting['eased']}: {said}.", markup=False)
         if setting.get("weaker"):
             console.print(f"Weaker: {setting['weaker']}.", markup=False)
     if generations := words.get("lineage"):
