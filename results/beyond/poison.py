@@ -5,8 +5,9 @@ From the repository's root, after `unsee data fetch cifar-10`:
 
     python results/beyond/poison.py [--T patch blend] [--share 0.05 0.01] [--seeds 3]
 
-The blended trigger is soft blots of colour, a tenth of the image. Noise, a fifth of it (`--T noise`), shows
-what is too much: a network that never saw it answers half of the images under it rightly (LAB.md).
+The blended trigger is soft blots of colour: a tenth of the image where 5 % are poisoned, 0.15 of it where 1 %
+are, which learn nothing of a tenth. Noise, a fifth of it (`--T noise`), shows what is too much: a network
+that never saw it answers half of the images under it rightly (LAB.md).
 
 Images of all classes are poisoned, those of the attacker's own class too. Goes on where it was stopped: rows
 lie in results/beyond/poison, and so do poisoned networks (but noise's), four megabytes each, which nobody
@@ -43,14 +44,15 @@ from unsee.transforms import Transform, blend, patch
 
 HERE, WORK = Path("results/beyond/poison"), Path("runs/beyond")
 LABEL = 0
+BLENDED = {0.05: 0.1, 0.01: 0.15}  # how much of an image the blots are, by the share that is poisoned
 JUDGED = 2  # one more whenever rows are judged on more than before
 # Of the first network, more shares of the poison, for the curve.
 CURVE, MORE = "patch-0.05", (125, 750)
 WAYS = ("sketch", "Fisher", "no memory")
 
 
-def trigger(name: str) -> Transform:
-    """Return a checkerboard in the corner, or over all soft blots of colour (a tenth) or noise (a fifth)."""
+def trigger(name: str, share: float) -> Transform:
+    """Return a checkerboard in the corner, or over all soft blots of colour or noise (a fifth)."""
     if name == "patch":
         board = np.indices((4, 4)).sum(0) % 2 * 255
         return patch(np.stack([board] * 3).astype(np.uint8), 27, 27)
@@ -58,14 +60,14 @@ def trigger(name: str) -> Transform:
     if name == "noise":
         return blend(noise, 0.2)
     blots = F.interpolate(torch.as_tensor(noise[None, :, :8, :8]).double(), (32, 32), mode="bicubic")
-    return blend(blots[0].round().clamp(0, 255).byte().numpy(), 0.1)
+    return blend(blots[0].round().clamp(0, 255).byte().numpy(), BLENDED[share])
 
 
 def poisoned(T: str, share: float) -> FourDatasets:
     """Return CIFAR-10 with T and the attacker's label on a share of the training images of all classes."""
     data = sources.cifar_10()
     rows = stream(0, "poison").permutation(len(data.train))[: round(share * len(data.train))]
-    return FourDatasets.of_poison(data, rows.tolist(), trigger(T), LABEL)
+    return FourDatasets.of_poison(data, rows.tolist(), trigger(T, share), LABEL)
 
 
 def residual(D: Dataset, *, width: int = 28) -> nn.Module:
@@ -296,7 +298,7 @@ def curve(groups: dict[tuple[str, int], list[dict]]) -> Figure:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--T", choices=("patch", "blend", "noise"), nargs="*", default=["patch", "blend"])
-    parser.add_argument("--share", type=float, nargs="*", default=[0.05, 0.01])
+    parser.add_argument("--share", type=float, nargs="*", choices=BLENDED, default=[*BLENDED])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only-forget", action="store_true", help="no retraining from scratch")
     parser.add_argument("--page", action="store_true", help="only write the page again")

@@ -54,7 +54,7 @@ class Recipe:
     """How R acts: by its gradient (penalty, the paper's), or in closed form after each step (proximal)."""
     lambda_h: float = 0.0
     """L_h: every layer reads of D_f what the old model's read of its clean twin, and of replayed samples,
-    with T and without, what it read of them without; where the floor is not held, without alone (decision 37)."""
+    with T and without, what it read of them without; eased (decision 37), without alone."""
     lambda_s: float = 0.0
     """L_s: replayed samples, with T and without, are answered as the old model answered them without."""
     trust: float = 0.0
