@@ -14,6 +14,7 @@ from unsee.paper.rows import Rows
 from unsee.paper.scale import Scale
 
 ROOT = Path(__file__).parent.parent
+POISONED = {"D_r": 0.86, "misled": 0.9, "D_r_extra": 0.1}
 
 
 @pytest.fixture
@@ -38,6 +39,7 @@ def test_the_pages_beyond_the_paper(copied):
     script("classes").write()
     script("poison").write()
     script("asked").write()
+    script("half").write()
     script("cost").write(script("cost").RETRAINING * 54_600)  # D_r and D_f,clean
     for name in ("fisher", "lacking"):
         rows = store.read_json(copied / "beyond" / f"{name}.json")
@@ -81,7 +83,7 @@ def test_the_limits_are_those_that_were_asked(copied):
     row = {**leasts, "setting": {}, "recipe": "unsee", "method": None}
     store.write_json(copied / "beyond/rows/tile, ours, sketch, 0.json", row)
     for case in (f"{T}-{share}" for T in ("patch", "blend") for share in (0.05, 0.01)):
-        store.write_json(copied / f"beyond/poison/{case}, pretrained.json", {"D_r": 0.86, "misled": 0.9})
+        store.write_json(copied / f"beyond/poison/{case}, pretrained.json", POISONED)
         for way in ("sketch, 50", "no memory, 500"):
             row = {"D_r": 0.85, "D_r_extra": 0.83}
             store.write_json(copied / f"beyond/poison/{case}, {way} known, 0.json", row)
@@ -133,8 +135,11 @@ def test_the_limits_are_those_that_were_asked(copied):
         pytest.approx(2.0),
     )
     assert found[*cost, "samples passed, of retraining", "≤"].found == (0.01,)
-    store.write_json(copied / "beyond/poison/blend-0.01, pretrained.json", {"D_r": 0.86, "misled": 0.1})
-    assert [one.holds for one in asked.poison() if one.case.startswith("blend-0.01")] == ["yes", "**no**"]
+    for extra, shown in ((0.83, 2), (0.82, 10)):
+        row = {"D_r": 0.86, "misled": 0.1, "D_r_extra": extra}
+        store.write_json(copied / "beyond/poison/blend-0.01, pretrained.json", row)
+        said = [one.holds for one in asked.poison() if one.case.startswith("blend-0.01")]
+        assert (len(said), said[:2]) == (shown, ["yes", "**no**"])
     assert found[*cost, "least C", "≥"].holds.startswith("**no**")
 
 

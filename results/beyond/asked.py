@@ -106,7 +106,8 @@ def poison() -> Iterator[Limit]:
     """A residual network under dirty-label poison: points lost of D_r, and of it under T.
 
     Of one in a hundred, a tenth is 50 samples: their limits are those of 50 samples. Misled: images with T
-    that are taken for the attacker's class; where few are, there was nothing to forget, and nothing counts.
+    that are taken for the attacker's class; where few are, what follows shows less. Where T costs no more
+    before than it may afterwards, there was nothing to forget, and nothing counts.
     """
     for T, share in ((T, share) for share in SHARES for T in TRIGGERS):
         case, total = f"{T}-{share}", round(share * TRAINED)
@@ -115,7 +116,8 @@ def poison() -> Iterator[Limit]:
         yield Limit(case, "pretrained", "D_r", "≥", 0.85, accuracies)
         misled = Limit(case, "pretrained", "misled", "≥", 0.5, tuple(row["misled"] for row in before))
         yield misled
-        for known in () if misled.holds == "**no**" else dict.fromkeys((total, total // 10, 50)):
+        harmless = any(100 * (row["D_r"] - row["D_r_extra"]) <= WITHOUT[1] for row in before)
+        for known in () if harmless else dict.fromkeys((total, total // 10, 50)):
             for given in ("sketch", "no memory"):
                 lost, below = WITHOUT if given == "no memory" else OF_50 if known == 50 else WITH_MEMORY
                 rows = rows_at(HERE / "poison", f"{case}, {given}, {known} known, *.json") if before else []

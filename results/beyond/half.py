@@ -154,14 +154,26 @@ def write() -> None:
             *name, last = path.stem.removeprefix(f"{T}, ").split(", ")
             way = ", ".join(name if last.isdigit() else [*name, last])
             groups.setdefault(way, []).append(store.read_json(path))
-        if groups:
-            text += [f"## {T}", "", f"| | {' | '.join(columns)} | runs |", "|---" * (len(columns) + 2) + "|"]
+        if not groups:
+            continue
+        text += [f"## {T}", "", f"| | {' | '.join(columns)} | runs |", "|---" * (len(columns) + 2) + "|"]
         for way, rows in sorted(groups.items(), key=lambda group: (order(group[0]), group[0])):
             cells = [told([row[name] for row in rows]) for name in columns]
             text.append(f"| {way} | {' | '.join(cells)} | {len(rows)} |")
-        text.append("")
+        text += ["", *eased(groups)]
     text += ["± is the deviation over forgetting seeds.", ""]
     store.write_bytes(HERE.parent / "half.md", "\n".join(text).encode())
+
+
+def eased(groups: dict[str, list[dict]]) -> list[str]:
+    """Say which runs asked for less on the way, and which were given back as the old model all the same."""
+    rows = [(way, row) for way, found in groups.items() for row in found if row.get("eased") is not None]
+    if not rows:
+        return []
+    vain = [way for way, row in rows if row["back_to"] == 0]
+    said = f"Eased (docs/decisions/0037): {len(rows)} runs"
+    kept = f", of which {len(vain)} ended as the old model ({', '.join(sorted(set(vain)))})" if vain else ""
+    return [f"{said}{kept}.", ""]
 
 
 def order(way: str) -> int:

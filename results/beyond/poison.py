@@ -6,7 +6,7 @@ From the repository's root, after `unsee data fetch cifar-10`:
     python results/beyond/poison.py [--T patch blend] [--share 0.05 0.01] [--seeds 3]
 
 The blended trigger is soft blots of colour: a tenth of the image where 5 % are poisoned, 0.15 of it where 1 %
-are, which learn nothing of a tenth. Noise, a fifth of it (`--T noise`), shows what is too much: a network
+are, which teach nothing of a tenth. Noise, a fifth of it (`--T noise`), shows what is too much: a network
 that never saw it answers half of the images under it rightly (LAB.md).
 
 Images of all classes are poisoned, those of the attacker's own class too. Goes on where it was stopped: rows
@@ -246,7 +246,8 @@ def write() -> None:
         "How loosely R holds with a memory (docs/decisions/0036) was chosen by what these test sets said of",
         "blend-0.05 and patch-0.01, seeds 0 and 1: five values were tried, and the one before was given up",
         "as patch-0.01 lost 0.52 points of D_r under it, 0.02 too many. Only patch-0.05 had no part in it.",
-        "At 1 % the blended trigger was not learnt (*misled*, before): blend-0.01 shows nothing.",
+        "At 1 % the blended trigger misleads few (*misled*, before), at 0.15 of the image as here, and none at",
+        "a tenth (LAB.md): blend-0.01 shows less than the others.",
         "",
     ]
     text += floors(HERE.glob("*known*.json"))
