@@ -246,8 +246,8 @@ def write() -> None:
         "How loosely R holds with a memory (docs/decisions/0036) was chosen by what these test sets said of",
         "blend-0.05 and patch-0.01, seeds 0 and 1: five values were tried, and the one before was given up",
         "as patch-0.01 lost 0.52 points of D_r under it, 0.02 too many. Only patch-0.05 had no part in it.",
-        "At 1 % the blended trigger misleads few (*misled*, before), at 0.15 of the image as here; at a tenth",
-        "none (LAB.md). So blend-0.01 shows less than the others.",
+        "At 1 % the blended trigger misleads few (*misled*, before), at 0.15 of the image as here; a tenth",
+        "misleads none (LAB.md). So blend-0.01 shows less than the others.",
         "",
     ]
     text += floors(HERE.glob("*known*.json"))
