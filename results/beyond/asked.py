@@ -116,7 +116,7 @@ def poison() -> Iterator[Limit]:
         yield Limit(case, "pretrained", "D_r", "≥", 0.85, accuracies)
         misled = Limit(case, "pretrained", "misled", "≥", 0.5, tuple(row["misled"] for row in before))
         yield misled
-        harmless = any(100 * (row["D_r"] - row["D_r_extra"]) <= WITHOUT[1] for row in before)
+        harmless = any(round(100 * (row["D_r"] - row["D_r_extra"]), 9) <= WITHOUT[1] for row in before)
         for known in () if harmless else dict.fromkeys((total, total // 10, 50)):
             for given in ("sketch", "no memory"):
                 lost, below = WITHOUT if given == "no memory" else OF_50 if known == 50 else WITH_MEMORY
