@@ -37,7 +37,6 @@ SHARES = (1.0, 0.5, 0.25)
 PROBED = 16
 NAME = "shift of class "
 
-
 Holds = Callable[[nn.Module], bool]
 
 

@@ -25,6 +25,7 @@ Parts = dict[str, Tensor]
 Read = dict[str, list[Tensor]]
 REMEMBERED, LOOSE = 1000, 0.03  # stand-ins, where there is no memory; times lambda_KL
 OF_ALL = 0.1  # times lambda_KL, where there is one and D_f,clean is of all classes
+TWINS = {"bad": "clean", "replay": "replay", "T(replay)": "replay"}  # what layers are to read as what
 
 
 @dataclass(eq=False)
@@ -135,8 +136,8 @@ class Loss:
         """
         words = bool(self.request.D_f.kind.vocabulary)
         parts = []
-        under_T = {"bad": "clean", "replay": "replay", "T(replay)": "replay"}
-        for name, twin in ({"replay": "replay"} if self.eased else under_T).items():
+        twins = {"replay": "replay"} if self.eased else TWINS
+        for name, twin in twins.items():
             pairs = [
                 pair
                 for pair in zip(read.get(name, ()), read_old[twin] if name in read else (), strict=True)
