@@ -11,6 +11,7 @@ from unsee.checkpoint import Checkpoints
 from unsee.descent import Watch, descend
 from unsee.errors import Diverged, Interrupted
 from unsee.plan import Plan
+from unsee.retreat import BACK_TO, TOO_FAR, WAY
 from unsee.updating import Remembering, Update
 
 
@@ -226,9 +227,9 @@ def test_R_is_a_loss_like_the_others_and_may_diverge():
 
 
 def descent_of(figures, plan, **more):
-    """A descent along the parabola, whose utility is given epoch by epoch."""
+    """A descent along the parabola, whose utility is given epoch by epoch, and on the way back then."""
     model, epoch = line(), iter(figures)
-    watch = Watch(utility=lambda m: next(epoch), floor=0.8)
+    watch = Watch(utility=lambda m: next(epoch, 0.0), floor=0.8)
     return model, descend(model, parabola(model), plan, watch=watch, **more)
 
 
@@ -257,6 +258,33 @@ def test_an_end_below_the_floor_goes_back_to_the_last_epoch_above():
     model, done = descent_of([0.9, 0.75, 0.75, 0.75, 0.75], PLAN)
     assert done.back_to == 0
     assert torch.equal(model.weight, after_epochs(0))
+
+
+@pytest.mark.parametrize(("tried", "share"), [([0.81], 0.95), ([0.79, 0.8], 0.9), ([0.0] * 6 + [0.9], 0.5)])
+def test_an_end_below_the_floor_keeps_as_much_of_the_way_as_it_can(tried, share):
+    model, done = descent_of([0.9, 0.85, 0.7, 0.75, 0.79, *tried, 0.84], PLAN)
+    first, last = after_epochs(1), after_epochs(4)
+    assert done.back_to is None
+    torch.testing.assert_close(model.weight, first + share * (last - first))
+    end = done.rows[-1]
+    assert (end[WAY], end[BACK_TO], end[TOO_FAR], end["utility"]) == (share, 1, 0.79, 0.84)
+
+
+def test_the_last_touch_is_put_to_what_is_kept():
+    """It is undone if it breaks the floor, and what was kept of the way stays."""
+    for after, back in ((0.82, -1.0), (0.7, None)):
+        model, epoch = line(), iter([0.9, 0.75, 0.75, 0.75, 0.75, 0.81, 0.81, after])
+        watch = Watch(utility=lambda m, epoch=epoch: next(epoch), floor=0.8)
+
+        def touch(model=model):
+            with torch.no_grad():
+                model.weight -= 1
+            return {"shift": -1.0}
+
+        done = descend(model, parabola(model), PLAN, watch=watch, last_touch=touch)
+        kept = after_epochs(0) + 0.95 * (after_epochs(4) - after_epochs(0))
+        torch.testing.assert_close(model.weight, kept + (back or 0.0))
+        assert (done.back_to, done.rows[-1].get("shift"), done.rows[-1][WAY]) == (None, back, 0.95)
 
 
 def test_a_dip_that_recovers_is_none():
@@ -301,17 +329,22 @@ def test_without_a_floor_a_utility_is_only_written_down():
     "figures", [[0.9, 0.85, 0.75, 0.74, 0.79], [0.9, 0.85, 0.6, 0.0, 0.0], [0.9, 0.7, 0.7, 0.85, 0.9]]
 )
 @pytest.mark.parametrize("average", [False, True])
-def test_stopped_anywhere_it_ends_in_the_same_bits_and_goes_back_alike(tmp_path, figures, settle, average):
+@pytest.mark.parametrize("between", [0.0, 0.81])
+def test_stopped_anywhere_it_ends_in_the_same_bits_and_goes_back_alike(
+    tmp_path, figures, settle, average, between
+):
     plan = Plan(0.02, 0.9, 6 if average and settle else 4, 6, 2, settle, average)
     first = line()
     states = [first.weight.detach().clone()]
     descend(first, parabola(first), plan, watch=Watch(lambda m: states.append(m.weight.clone()) or {}))
     known = dict(zip((str(w.tolist()) for w in states[1:]), figures, strict=False))
-    watch = Watch(utility=lambda m: known[str(m.weight.tolist())], floor=0.8)
+    watch = Watch(utility=lambda m: known.get(str(m.weight.tolist()), between), floor=0.8)
     whole = line()
     expected = descend(whole, parabola(whole), plan, watch=watch)
     steps = 3 * (len(expected.rows) - 1)
-    assert (expected.back_to is None) == (figures[len(expected.rows) - 1] >= 0.8)
+    held = figures[len(expected.rows) - 1] >= 0.8
+    assert (expected.back_to is None) == (held or between >= 0.8)
+    assert (WAY in expected.rows[-1]) == (not held and between >= 0.8)
     for after in range(1, steps):
         folder = tmp_path / str(after)
         asked = iter([False] * (after - 1) + [True])
@@ -343,7 +376,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint_with_its_good_state(tmp_p
     with pytest.raises(KeyboardInterrupt):
         descend(model, dying, PLAN, watch=watch, checkpoints=Checkpoints(tmp_path, {}, seconds=0))
     again, rest = line(), iter([0.76, 0.77])
-    watch = Watch(utility=lambda m: next(rest), floor=0.8)
+    watch = Watch(utility=lambda m: next(rest, 0.0), floor=0.8)
     done = descend(again, parabola(again), PLAN, watch=watch, checkpoints=Checkpoints(tmp_path, {}))
     assert done.back_to == 1
     assert torch.equal(again.weight, after_epochs(1))
@@ -390,7 +423,7 @@ def test_a_dip_asks_for_nothing_less_nor_does_anybody_without_a_way_to():
         ([0.9, 0.85, 0.85, 0.7, 0.7], None),  # too late
     ):
         epoch, calls = iter(figures), []
-        watch = Watch(utility=lambda m, e=epoch: next(e), floor=0.8, ease=lambda c=calls: c.append(1))
+        watch = Watch(utility=lambda m, e=epoch: next(e, 0.0), floor=0.8, ease=lambda c=calls: c.append(1))
         model = line()
         done = descend(model, parabola(model), PLAN, watch=watch)
         assert (done.eased, len(calls)) == (eased, int(eased is not None))

@@ -151,13 +151,24 @@ def test_what_is_said():
     assert ", try 0." in floor.said(Descent(rows, back_to=0, eased=2))
     gone = ({"epoch": 0, "utility": 0.9}, {"epoch": 1, "utility": 0.44})
     assert floor.said(Descent(gone, back_to=0)).endswith("the old model is kept.")
+    assert floor.said(Descent(rows)) == ""
+
+
+def test_what_is_said_of_a_part_of_the_way():
+    floor = Floor("accuracy on D_r^val", lambda model: 0.0, 0.8)
+    end = {"epoch": 2, "utility": 0.81, "of the way": 0.7, "back to": 0, "went too far to": 0.755}
+    assert floor.said(Descent(({"epoch": 0, "utility": 0.9}, end))) == (
+        "accuracy on D_r^val came to 0.755, and 0.800 are asked: 70 % of the way from the old model is kept; "
+        "if D_r may lose so much, give 0.15 as floor."
+    )
+    later = floor.said(Descent(({"epoch": 0, "utility": 0.9}, end | {"back to": 1})))
+    assert "70 % of the way from the state after epoch 1 is kept" in later
 
 
 @pytest.mark.parametrize("name", ["accuracy on D_r^val", STAND_INS])
 def test_the_floor_that_would_do_is_the_least_of_all_hundredths(name):
     for found in (0.85, 0.8499, 0.8501, 0.7):
-        done = Descent(({"utility": 0.9}, {"utility": found}), back_to=0)
-        wide = Floor(name, None, 0.9).wide_enough(done)
+        wide = Floor(name, None, 0.9).wide_enough(0.9, found)
         assert found >= _least(0.9, wide, name)
         assert found < _least(0.9, wide - 0.01, name)
 
@@ -170,11 +181,11 @@ def test_what_it_says_would_allow_the_run_does(model, replays, kind):
     while floor.utility(lame) >= floor.least:
         with torch.no_grad():
             list(lame.parameters())[-1][0] += 1.0
-    rows = tuple({"utility": floor.utility(m)} for m in (model, lame))
-    enough = floor.wide_enough(Descent(rows, back_to=0))
+    before, found = (floor.utility(m) for m in (model, lame))
+    enough = floor.wide_enough(before, found)
     for allowed, holds in ((enough, True), (enough - 0.01, False)):
         least = Floor.of(model, Recipe(floor=allowed), replays[kind], None, 0).least
-        assert (rows[-1]["utility"] >= least) == holds
+        assert (found >= least) == holds
 
 
 def test_it_names_the_class_that_fell_most(model, four):
@@ -258,6 +269,22 @@ def test_going_back_gives_the_state_of_that_epoch(model, four, recalling):
     assert utilities[result.back_to] >= 0.7 > utilities[-1]
     first = forget(model, four.request("B"), None, replace(FREE, lr=lr, epochs=result.back_to))
     assert networks.identity(first.model) == networks.identity(result.model)
+
+
+def test_a_part_of_the_way_is_kept_where_all_of_it_is_too_far(model, four):
+    for lr in (0.005, 0.0075, 0.01, 0.015, 0.02):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            result = forget(model, four.request("B"), None, replace(FREE, lr=lr, epochs=4))
+        if result.setting["retreat"]:
+            break
+    share, epoch = result.setting["retreat"].values()
+    assert 0.5 <= share < 1
+    assert any(f"{100 * share:.0f} % of the way from" in str(w.message) for w in said)
+    assert result.back_to is None
+    assert result.trajectory[-1]["utility"] >= 0.7 > result.trajectory[-1]["went too far to"]
+    assert result.lineage[-1].after == result.trajectory[-1]["utility"]
+    assert epoch < 4
 
 
 def test_without_a_floor_nothing_is_measured(model, four, recalling):

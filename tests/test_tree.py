@@ -17,7 +17,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py") if not path.name.startswith
 
 # A module imports only from those above it; under a star, as many as there are, none from another.
 LAYERS = [
-    *("errors", "progress", "randomness", "layout", "store", "resting", "holding", "checkpoint"),
+    *("errors", "progress", "randomness", "layout", "store", "resting", "retreat", "holding", "checkpoint"),
     *("weights.zips", "weights.scanning", "weights.plain", "weights.opening", "weights.files"),
     *("kinds", "datasets", "data.archives", "data.pictures", "data.published", "data.bringing"),
     *("data.known.*", "data.catalogue", "data.fetching", "sources"),

@@ -123,7 +123,9 @@ def run(T: str, seeds: int) -> None:
         with warnings.catch_warnings(), without(part):
             warnings.simplefilter("ignore")
             result = forget(model, small.request("B"), ways[way], recipe, seed=seed, again=False)
-        row = {name: result.setting[name] for name in ("shift", "eased")} | {"back_to": result.back_to}
+        row = {name: result.setting[name] for name in ("shift", "eased", "retreat")} | {
+            "back_to": result.back_to
+        }
         return judged(result.model, small.test) | row | {"samples": result.setting["samples passed"]}
 
     key = lambda part: {"network": network, **beyond.method(recipe_of(part))}  # noqa: E731
@@ -170,10 +172,13 @@ def eased(groups: dict[str, list[dict]]) -> list[str]:
     rows = [(way, row) for way, found in groups.items() for row in found if row.get("eased") is not None]
     if not rows:
         return []
-    vain = [way for way, row in rows if row["back_to"] == 0]
     said = f"Eased (docs/decisions/0037): {len(rows)} runs"
-    kept = f", of which {len(vain)} ended as the old model ({', '.join(sorted(set(vain)))})" if vain else ""
-    return [f"{said}{kept}.", ""]
+    ends = {
+        "ended as the old model": [way for way, row in rows if row["back_to"] == 0],
+        "kept a part of the way (docs/decisions/0038)": [way for way, row in rows if row.get("retreat")],
+    }
+    kept = [f"{len(ways)} {end} ({', '.join(sorted(set(ways)))})" for end, ways in ends.items() if ways]
+    return [f"{said}{', of which ' + ' and '.join(kept) if kept else ''}.", ""]
 
 
 def order(way: str) -> int:

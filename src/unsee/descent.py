@@ -1,6 +1,5 @@
 """Gradient descent that can die at any step: what training and forgetting have in common."""
 
-import copy
 import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -14,7 +13,7 @@ from unsee.checkpoint import Checkpoints, State
 from unsee.errors import Diverged, Interrupted
 from unsee.plan import Plan, Row
 from unsee.progress import bar
-from unsee.resting import Resting
+from unsee.retreat import BACK_TO, TOO_FAR, WAY, LastGood, retreat
 from unsee.store import under
 from unsee.updating import Mean, Remembering, Update
 
@@ -106,15 +105,15 @@ class _Run:
         last_touch: Touch | None,
         place: Path | None,
     ) -> None:
-        self.model, self.update, self.plan, self.place = model, update, plan, place
+        self.model, self.update, self.plan = model, update, plan
         self.watch, self.last_touch = watch, last_touch
         self.mean = Mean(update.theta) if plan.average else None
         self.step, self.exact, self.ended = 0, True, False
         self.rows: list[Row] = []
         self.sums: dict[str, float] = {}
         self.first: dict[str, float] = {}
-        self.last_good: dict[str, Tensor] | Resting = {}
-        self.good_step = 0
+        # With a mean, one copy of theta more, there may be no room for another.
+        self.good = LastGood(place if plan.average else None)
         self.eased: int | None = None
 
     @property
@@ -162,11 +161,13 @@ class _Run:
         sane = all(mean <= 10 * max(1.0, abs(self.first[name])) for name, mean in means.items())
         if sane and self.above_floor():
             self.keep()
-            if self.last_touch and self.step == self.end:
-                self.touch_up(self.last_touch())
-        if self.watch.ease and self.eased is None and self.too_costly():
+        elif self.watch.ease and self.eased is None and self.too_costly():
             self.watch.ease()
             self.start_again()
+        elif sane and self.step == self.end:
+            self.go_back()
+        if sane and self.above_floor() and self.step == self.end and self.last_touch:
+            self.touch_up(self.last_touch())
 
     def too_costly(self) -> bool:
         """Whether some epochs in a row have ended below the floor, and there are more to come."""
@@ -178,16 +179,26 @@ class _Run:
         """Begin again from the last good state, without momentum."""
         self.eased = self.step // self.plan.steps_per_epoch
         self.update.v = [None] * len(self.update.v)
-        self.model.load_state_dict(self.good())
+        self.model.load_state_dict(self.good.state())
         if self.mean:
             self.mean.start_again()
+
+    def go_back(self) -> None:
+        """Keep as much of the way from the last good state as the floor allows, and take the row anew."""
+        useful, found = self.watch.utility, self.rows[-1].get("utility")
+        assert useful is not None
+        share = retreat(self.model, self.good.state(), lambda: useful(self.model) >= self.watch.floor)
+        if share is not None:
+            to = self.good.step // self.plan.steps_per_epoch
+            self.rows[-1] |= {**self.evaluated(), TOO_FAR: found, BACK_TO: to, WAY: share}
+            self.keep()
 
     def touch_up(self, figures: Mapping[str, float]) -> None:
         """Take the last row anew, of the model as the last touch left it; undo it if it costs too much."""
         before, self.rows[-1] = self.rows[-1], {**self.rows[-1], **figures, **self.evaluated()}
         if not self.above_floor():
             self.rows[-1] = before
-            self.model.load_state_dict(self.good())
+            self.model.load_state_dict(self.good.state())
 
     def checked(self, values: dict[str, float]) -> dict[str, float]:
         """Return the losses, if each is a number."""
@@ -196,22 +207,8 @@ class _Run:
         return values
 
     def keep(self) -> None:
-        """Keep this state as the last good one, in the room of the one before: there may not be more.
-
-        With a mean, one copy of theta more, there is not even that: it rests in the folder, if one is given.
-        """
-        state, self.good_step = self.model.state_dict(), self.step
-        if self.mean and self.place:
-            self.last_good = Resting(state, self.place)
-        elif isinstance(self.last_good, dict) and self.last_good:
-            for name, value in self.last_good.items():
-                value.copy_(state[name])
-        else:
-            self.last_good = copy.deepcopy(state)
-
-    def good(self) -> dict[str, Tensor]:
-        """Return the last good state."""
-        return self.last_good if isinstance(self.last_good, dict) else self.last_good.back()
+        """Keep this state as the last good one."""
+        self.good.keep(self.model.state_dict(), self.step)
 
     def above_floor(self) -> bool:
         """Whether the model is still as useful as it must be."""
@@ -221,8 +218,8 @@ class _Run:
         """Go back to the last epoch above the floor, if the last of all is not; return which it was."""
         if self.above_floor():
             return None
-        self.model.load_state_dict(self.good())
-        return self.good_step // self.plan.steps_per_epoch
+        self.model.load_state_dict(self.good.state())
+        return self.good.step // self.plan.steps_per_epoch
 
     def finite(self) -> bool:
         """Whether this state is worth writing down."""
@@ -237,9 +234,9 @@ class _Run:
 
     def diverge(self, losses: Mapping[str, float]) -> None:
         """Go back to the last good state and say so."""
-        self.model.load_state_dict(self.good())
+        self.model.load_state_dict(self.good.state())
         found = ", ".join(f"{name} = {value}" for name, value in losses.items())
-        kept = f"kept the state after step {self.good_step}; lower lr or the weights"
+        kept = f"kept the state after step {self.good.step}; lower lr or the weights"
         error = Diverged("finite losses", f"{found} at step {self.step}", kept)
         error.rows = tuple(self.rows)
         raise error
@@ -268,8 +265,8 @@ class _Run:
             }
         log: Row = {"rows": self.rows, "sums": self.sums, "first": self.first}
         if self.watch.utility or self.mean:  # otherwise this state is as good as any
-            tensors |= {f"good/{name}": value for name, value in self.good().items()}
-            log["good_step"] = self.good_step
+            tensors |= {f"good/{name}": value for name, value in self.good.state().items()}
+            log["good_step"] = self.good.step
         if self.eased is not None:
             log["eased"] = self.eased
         return State(self.step, tensors, log, self.exact)
@@ -291,8 +288,7 @@ class _Run:
             self.watch.ease()
         self.keep()
         if "good_step" in state.log:
-            good, self.good_step = under("good/", state.tensors), state.log["good_step"]
-            self.last_good = Resting(good, self.place) if self.mean and self.place else good
+            self.good.keep(under("good/", state.tensors), state.log["good_step"])
 
 
 def _trainable(model: nn.Module) -> list[nn.Parameter]:

@@ -18,9 +18,11 @@ from unsee.datasets import Dataset
 from unsee.descent import Descent
 from unsee.errors import UnseeWarning
 from unsee.formulation import Validation
+from unsee.plan import Row
 from unsee.randomness import stream
 from unsee.recipe import Recipe
 from unsee.replay import Replay
+from unsee.retreat import BACK_TO, TOO_FAR, WAY
 
 SAMPLES = 2000
 # Stand-ins lie where the old model was never taught anything: their answers move first and matter least. If
@@ -84,19 +86,41 @@ class Floor:
         return self.utility is None or self.utility(model) >= self.least
 
     def said(self, done: Descent) -> str:
-        """Say that the floor was not held, and what was done about it."""
-        found = done.rows[-1]["utility"]
-        kept = f"the state after epoch {done.back_to} is kept" if done.back_to else "the old model is kept"
-        wide = self.wide_enough(done)
+        """Say that the floor was not held, and what was done about it; nothing if it was."""
+        last = done.rows[-1]
+        if done.back_to is None and WAY not in last:
+            return ""
+        found, fell = (last["utility"], self.fell()) if WAY not in last else (last[TOO_FAR], "")
+        wide = self.wide_enough(done.rows[0]["utility"], found)
         give = "give" if done.eased is None else "try"  # under a wider one less may not be asked for
         do = f"; if D_r may lose so much, {give} {wide:g} as floor" if wide else ""
-        return f"{self.name} came to {found:.3f}, and {self.least:.3f} are asked{self.fell()}: {kept}{do}."
+        kept = kept_of(done.back_to, retreat_of(last))
+        return f"{self.name} came to {found:.3f}, and {self.least:.3f} are asked{fell}: {kept}{do}."
 
-    def wide_enough(self, done: Descent) -> float | None:
+    def wide_enough(self, before: float, found: float) -> float | None:
         """Return the `floor` of a recipe, in hundredths, that would have kept the last epoch; or None."""
-        before, found = (done.rows[i]["utility"] for i in (0, -1))
         floors = (hundredths / 100 for hundredths in range(100) if found >= USEFUL * before)
         return next((floor for floor in floors if found >= _least(before, floor, self.name)), None)
+
+
+def retreat_of(row: Row) -> tuple[float, int] | None:
+    """Return which share of the way was kept, and from the end of which epoch; None where all of it was."""
+    return (row[WAY], row[BACK_TO]) if WAY in row else None
+
+
+def kept_of(back_to: int | None, retreat: tuple[float, int] | None) -> str:
+    """Say what is kept of a run that ended below its floor.
+
+    >>> kept_of(0, None), kept_of(3, None)
+    ('the old model is kept', 'the state after epoch 3 is kept')
+    >>> kept_of(None, (0.9, 0))
+    '90 % of the way from the old model is kept'
+    """
+    if retreat is None:
+        return f"the state after epoch {back_to} is kept" if back_to else "the old model is kept"
+    share, epoch = retreat
+    start = f"the state after epoch {epoch}" if epoch else "the old model"
+    return f"{100 * share:.0f} % of the way from {start} is kept"
 
 
 def _left_out(replay: Replay, gone: Tensor | None) -> set[int]:

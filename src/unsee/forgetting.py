@@ -107,8 +107,8 @@ def forget(
     except Diverged as error:
         error.last_good = Forgotten(new.to(home), error.rows, recipe, identity)
         raise
-    if done.back_to is not None:
-        warnings.warn(floor.said(done), UnseeWarning, stacklevel=2)
+    if said := floor.said(done):
+        warnings.warn(said, UnseeWarning, stacklevel=2)
     line = (*lineage, _generation(new, old, request, identity, floor, done))
     setting = setting_of(by, loss, floor, done)
     del loss, touch, floor, watch  # F and much else: the memory needs the room

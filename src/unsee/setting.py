@@ -4,7 +4,7 @@ from typing import Any
 
 from unsee.balance import shifts
 from unsee.descent import Descent
-from unsee.floor import Floor
+from unsee.floor import Floor, retreat_of
 from unsee.loss import Loss
 from unsee.memory import Memory
 from unsee.replay import Replay
@@ -18,7 +18,7 @@ def leaned_on(memory: Memory | None) -> str:
 def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, Any]:
     """Return what a result says of how it came about."""
     replay, T = loss.replay, loss.T
-    shift = shifts(done.rows[-1], loss.request.D_f.classes) if done.back_to is None else None
+    last = done.rows[-1] if done.back_to is None else {}
     return {
         "memory": by,
         "twins": loss.twins is not None,
@@ -30,7 +30,9 @@ def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, An
         # After this epoch T was to change no answer, twice as firmly, and no longer what layers read.
         "eased": done.eased,
         # By so much the logits of D_f,clean's classes were lifted in the end (unsee.balance).
-        "shift": shift,
+        "shift": shifts(last, loss.request.D_f.classes),
+        # So much of the way from the end of this epoch is kept: farther on, the floor was not held.
+        "retreat": {"of the way": retreat[0], "from": retreat[1]} if (retreat := retreat_of(last)) else None,
         "weaker": _weaker(by, replay),
         # What the recipe came to for this much of D_f (unsee.plan).
         "plan": {

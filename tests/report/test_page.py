@@ -179,6 +179,9 @@ def test_the_last_touch_is_told_where_there_was_one():
     assert "Samples passed 16,800" in words
     run = made_run()
     assert "Last touch" not in render([replace(run, setting={**run.setting, "shift": {}})])
+    for epoch, start in ((0, "the old model"), (2, "epoch 2")):
+        part = replace(run, setting={**run.setting, "retreat": (0.9, epoch)})
+        assert f"by a part: 90 % of the way from {start} is kept" in Shape(render([part])).words
 
 
 def test_what_was_eased_is_told_where_it_was():

@@ -125,6 +125,8 @@ def deep(levels):
         {"setting": {"floor": {"of": "x"}}},
         {"setting": {"memory": 1}},
         {"setting": {"shift": "far"}},
+        {"setting": {"retreat": {"of the way": 1.5, "from": 0}}},
+        {"setting": {"retreat": {"of the way": 0.5}}},
         {"setting": {"shift": {"a": "far"}}},
         {"setting": {"samples passed": -1}},
         {"back_to": -1},

@@ -147,6 +147,9 @@ def test_going_back_comes_first():
         == "The floor was not held: the state after epoch 3 is kept."
     )
     assert said(replace(run, sets={}))[0].startswith("The floor was not held")
+    part = replace(run, back_to=None, setting={"retreat": (0.85, 0)})
+    assert said(part)[0] == "The floor was not held: 85 % of the way from the old model is kept."
+    assert verdict(part).said == verdict(replace(run, back_to=None)).said
 
 
 def test_names_and_symbols_are_parts_of_their_own():

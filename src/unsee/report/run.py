@@ -220,6 +220,7 @@ def _row(words: Words) -> Row:
 def _setting(words: Words) -> dict[str, Any]:
     floor, memory = words.perhaps("floor"), words.perhaps("memory")
     within, shift = words.perhaps("within the paper's setting"), words.perhaps("shift")
+    retreat = words.perhaps("retreat")
     texts = {key: found.text() for key in ("T", "replayed", "weaker") if (found := words.perhaps(key))}
     return {
         **texts,
@@ -229,6 +230,7 @@ def _setting(words: Words) -> dict[str, Any]:
         "eased": eased.whole() if (eased := words.perhaps("eased")) else None,
         "passed": passed.whole() if (passed := words.perhaps("samples passed")) else None,
         "shift": {name: b.number() for name, b in shift.items(MOST_CLASSES)} if shift else {},
+        "retreat": (retreat.at("of the way").share(), retreat.at("from").whole()) if retreat else None,
         "floor": (floor.at("of").text(), floor.at("least").number()) if floor else None,
     }
 

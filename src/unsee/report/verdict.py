@@ -6,6 +6,7 @@ files, and symbols, so that a page can set each of them as it should be.
 
 from dataclasses import dataclass
 
+from unsee.floor import kept_of
 from unsee.formulation import Arrow
 from unsee.report.rates import Rate
 from unsee.report.run import Judged, Run
@@ -126,10 +127,10 @@ def _asked(run: Run) -> Sentence:
 
 
 def _went_back(run: Run) -> Sentence:
-    if run.back_to is None:
+    of, retreat = run.setting.get("floor"), run.setting.get("retreat")
+    if run.back_to is None and not retreat:
         return ()
-    kept = f"the state after epoch {run.back_to} is kept" if run.back_to else "the old model is kept"
-    of = run.setting.get("floor")
+    kept = kept_of(run.back_to, retreat)
     return ("The floor was not held", *((" (", Name(of[0]), ")") if of else ()), f": {kept}.")
 
 
