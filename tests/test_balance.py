@@ -11,7 +11,7 @@ from torch import nn
 
 from unsee import networks
 from unsee.answers import accuracy, logits
-from unsee.balance import MORE, Others, balance, behind, bias_of, others
+from unsee.balance import AHEAD, MORE, Others, balance, behind, bias_of, others
 from unsee.checkpoint import Checkpoints
 from unsee.datasets import Dataset, concatenate
 from unsee.errors import Interrupted, UnseeWarning
@@ -46,20 +46,31 @@ def seen(net, data):
     return Others(y, F.one_hot(data.y, y.shape[1]).double() / len(data))
 
 
-def enough(mine, rest, b):
-    """Whether class 0, with b more, is answered as well as the rest, but for MORE and an error: slowly."""
+def shares(mine, rest, b):
+    """Which share of class 0, with b more, is answered rightly, and of the rest but for MORE: slowly."""
     right = [max(first + b, *row) == first + b for first, *row in mine.tolist()]
     others = 0.0
     for (first, *row), worth in zip(rest.y.tolist(), rest.worth.tolist(), strict=True):
         lifted = [first + b, *row]
         others += worth[lifted.index(max(lifted))]
-    own = sum(right) / len(right)
-    return own + (own * (1 - own) / len(right)) ** 0.5 >= 1 - MORE * (1 - others)
+    return sum(right) / len(right), 1 - MORE * (1 - others)
+
+
+def is_behind(mine, rest):
+    """Whether class 0 is behind by more than one standard error."""
+    own, wanted = shares(mine, rest, 0.0)
+    return own + (own * (1 - own) / len(mine)) ** 0.5 < wanted
+
+
+def is_ahead(mine, rest, b):
+    """Whether class 0, with b more, is wrong a fiftieth less often than the rest."""
+    own, wanted = shares(mine, rest, b)
+    return 1 - own <= AHEAD * (1 - wanted)
 
 
 @pytest.mark.parametrize("lean", [-1.5, -1.0, -0.5, 0.0, 0.5])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_least_b_at_which_a_class_is_not_behind(seed, lean):
+def test_the_least_b_at_which_a_class_is_ahead(seed, lean):
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(300) % 4
     y = torch.randn(300, 4, generator=generator, dtype=torch.float64)
@@ -68,10 +79,10 @@ def test_the_least_b_at_which_a_class_is_not_behind(seed, lean):
     worth = torch.rand(225, 4, generator=generator, dtype=torch.float64) + 4 * F.one_hot(labels[labels != 0])
     mine, rest = y[labels == 0], Others(y[labels != 0], worth / worth.sum())
     b = behind(mine, rest, 0)
-    assert enough(mine, rest, b)
-    assert (b > 0) == (not enough(mine, rest, 0.0))
+    assert (b > 0) == is_behind(mine, rest)
     if b > 0:
-        assert not any(enough(mine, rest, less) for less in torch.linspace(0, b - 2e-5, 50).tolist())
+        assert is_ahead(mine, rest, b)
+        assert not any(is_ahead(mine, rest, less) for less in torch.linspace(0, b - 2e-5, 50).tolist())
 
 
 def of_a_hard_class():
@@ -93,7 +104,7 @@ def test_it_goes_as_far_as_the_floor_allows(share):
     assert net.bias.tolist() == pytest.approx([0.3 * share, 0.0], abs=1e-4)
 
 
-def test_a_hard_class_is_lifted_until_it_is_not_behind():
+def test_a_hard_class_is_lifted_until_it_is_ahead():
     net, mine, data = of_a_hard_class()
     assert balance(net, [0], [mine], seen(net, data.of_class(1)))[0] == pytest.approx(0.3, abs=1e-4)
     assert accuracy(net, mine) == 1.0
@@ -186,7 +197,7 @@ def leaning(own, others, lean):
 @pytest.mark.parametrize("sides", [(2.0, 2.0), (2.0, 3.0), (3.0, 2.0), (1.5, 2.0)])
 def test_a_class_gains_only_if_it_is_behind_and_never_loses(sides, lean):
     net, mine, rest = leaning(*sides, lean)
-    behind = not enough(logits(net, mine).double(), seen(net, rest), 0.0)
+    behind = is_behind(logits(net, mine).double(), seen(net, rest))
     found = balance(net, [0], [mine], seen(net, rest))
     assert bool(found) is behind
     assert all(b > 0 for b in found.values())

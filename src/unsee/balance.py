@@ -2,10 +2,14 @@
 
 D_f,clean is of few classes, often of one. Where the descent ends, their logits lie some tenths too low, for
 each seed by another amount, and a tenth is worth a point of accuracy there. So a number b is added to the
-logit of each of these own classes that is behind the others (logit adjustment): the least b >= 0 at which it
-no longer is, by shares of right answers:
+logit of each of these own classes that is behind the others by more than chance (logit adjustment): the least
+b >= 0 at which it is a little ahead, by shares of right answers:
 
-    own(b) + its standard error >= 1 - MORE (1 - others(b))
+    behind:  own(0) + its standard error < 1 - MORE (1 - others(0))
+    ahead:   1 - own(b) <= AHEAD MORE (1 - others(b))
+
+A point that the class gains costs the rest a sixth of one, and what is said of the rest is a point or two
+off: to be a little ahead is the smaller mistake (docs/decisions/0039).
 
 The others are replayed samples that were not trained on, right as far as what is wanted has the answer. They
 may be easier than D_r: by how much, the memory tells, which knows the mean loss of D_r. It does not know how
@@ -31,7 +35,7 @@ SAMPLES, PART = 5000, 1000  # from the sketch, where none are held back: with fe
 MOST, FEWEST = 5000, 20  # samples of D_f,clean that are looked at, and that a class of it must have
 FARTHEST = 2.0  # a logit that is farther off is no matter of balance
 MORE = 1.15  # errors on new samples, for each on those that were trained on (docs/decisions/0035)
-CHANCE, PAST = 1.0, 1e-5  # standard errors; what takes a logit past another
+CHANCE, AHEAD, PAST = 1.0, 0.98, 1e-5  # standard errors; of the errors; what takes a logit past another
 ROUNDS = 3  # where there are several classes, each of which takes from the others
 SHARES = (1.0, 0.5, 0.25)
 PROBED = 16
@@ -163,7 +167,7 @@ def _lifted(model: nn.Module, bias: nn.Parameter, own: list[int], b: Tensor, hol
 
 
 def behind(mine: Tensor, rest: Others, c: int) -> float:
-    """Return the least b >= 0 at which class c is answered as well as the rest is, but for chance.
+    """Return the least b >= 0 at which class c is a little ahead of the rest; 0 if it is not behind.
 
     >>> mine = torch.tensor([[0.0, 0.3]] * 4 + [[0.0, 0.6]] * 1 + [[1.0, 0.0]] * 5)
     >>> y = torch.tensor([[0.0, 0.4]] * 2 + [[0.0, 1.0]] * 7 + [[1.0, 0.0]])
@@ -180,9 +184,11 @@ def behind(mine: Tensor, rest: Others, c: int) -> float:
     b = torch.cat([lacks.new_zeros(1), lacks, ahead[ahead > 0]]).sort().values  # where either share changes
     right = torch.searchsorted(lacks, b, right=True) / len(lacks)
     taken = F.pad(change.cumsum(0), (1, 0))[torch.searchsorted(ahead, b, right=True)]
-    wanted = 1 - MORE * (1 - (base + taken)).clamp_min(0)  # rounding may make it more than all
-    chance = CHANCE * (right * (1 - right) / len(lacks)).sqrt()
-    first = int(torch.nonzero(right + chance >= wanted)[0])
+    wrong = MORE * (1 - (base + taken)).clamp_min(0)  # rounding may make it more than all
+    chance = CHANCE * math.sqrt(float(right[0] * (1 - right[0])) / len(lacks))
+    if right[0] + chance >= 1 - wrong[0]:
+        return 0.0
+    first = int(torch.nonzero(1 - right <= AHEAD * wrong)[0])
     return float(b[first]) + (PAST if b[first] > 0 else 0.0)
 
 
