@@ -11,7 +11,7 @@ from torch import nn
 
 from unsee import networks
 from unsee.answers import accuracy, logits
-from unsee.balance import AHEAD, MORE, Others, balance, behind, bias_of, others
+from unsee.balance import AHEAD, MORE, Others, balance, behind, bias_of, last_touch, others
 from unsee.checkpoint import Checkpoints
 from unsee.datasets import Dataset, concatenate
 from unsee.errors import Interrupted, UnseeWarning
@@ -21,6 +21,7 @@ from unsee.formulation import Request
 from unsee.memory import remember
 from unsee.recipe import RECIPES
 from unsee.succession import over
+from unsee.twins import Twins
 
 OURS = RECIPES["unsee"]
 
@@ -271,6 +272,12 @@ def loss_of(model, request, memory):
     return _loss(model, request, over(model, request, memory, OURS), OURS, 10, 0, None)
 
 
+def replace_model(loss, model):
+    """The loss of a copy of another model."""
+    loss.model = copy.deepcopy(model)
+    return loss
+
+
 def test_of_a_sketch_the_own_class_does_not_count(model, four, recalling):
     request = four.request("B")
     request = Request(
@@ -300,6 +307,17 @@ def test_they_are_answered_with_T_and_without(model, four, recalling):
     y = others(loss, [0]).y
     bare, dressed = y[::2], y[1::2]
     assert (dressed.argmax(1) == 0).double().mean() > (bare.argmax(1) == 0).double().mean() + 0.5
+
+
+def test_the_last_touch_looks_at_D_f_and_at_D_f_clean(model, four, recalling, new):
+    loss = loss_of(model, four.request("B"), recalling)
+    clean, bad, rest = loss.twins.D_f_clean, loss.twins.D_f, others(replace_model(loss, new), [0])
+    alone = [balance(copy.deepcopy(new), [0], [data], rest).get(0, 0.0) for data in (clean, bad)]
+    assert alone[0] != alone[1]
+    for D_f_clean, D_f in ((clean, bad), (bad, clean)):
+        loss.request, loss.twins = replace(loss.request, D_f_clean=D_f_clean), Twins(D_f, D_f_clean, four.T)
+        replace_model(loss, new)
+        assert last_touch(loss)() == {"shift of class 0": max(alone)}
 
 
 # ---- in forget() --------------------------------------------------------------------------------

@@ -223,6 +223,23 @@ def test_R_is_a_loss_like_the_others_and_may_diverge():
     assert torch.equal(model.weight, before)
 
 
+def test_a_resumed_run_that_diverges_keeps_what_it_would_have_kept(tmp_path):
+    """Without a floor too, a state on the way to infinity is not good because it was written down."""
+    plan, asked = Plan(lr=1.5, momentum=0.0, epochs=400, n=1, batch_size=1), iter([False] * 30 + [True])
+    whole, again = line(), line()
+    with pytest.raises(Diverged, match="kept the state after step") as expected:
+        descend(whole, parabola(whole), plan)
+    watch = Watch(stop=lambda: next(asked))
+    with pytest.raises(Interrupted):
+        descend(again, parabola(again), plan, watch=watch, checkpoints=Checkpoints(tmp_path, {}))
+    again = line()
+    with pytest.raises(Diverged) as found:
+        descend(again, parabola(again), plan, checkpoints=Checkpoints(tmp_path, {}))
+    assert str(found.value) == str(expected.value)
+    assert torch.equal(again.weight, whole.weight)
+    assert whole.weight.abs().max() < 100
+
+
 # ---- the floor ----------------------------------------------------------------------------------
 
 
@@ -302,6 +319,17 @@ def test_a_collapse_ends_the_run():
     model, done = descent_of([0.9, 0.3, 0.6, 0.85, 0.9], PLAN)
     assert done.back_to is None
     assert torch.equal(model.weight, after_epochs(4))
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_what_a_retreat_keeps_of_a_collapsed_run_is_where_it_ends(average):
+    plan = replace(PLAN, epochs=8, average=average)
+    model, done = descent_of([0.9, 0.6, 0.6, 0.6, 0.85, 0.85], plan)
+    assert len(done.rows) == 4
+    assert (done.back_to, done.rows[-1][WAY], done.rows[-1][BACK_TO]) == (None, 0.95, 0)
+    if not average:
+        first = after_epochs(0)
+        torch.testing.assert_close(model.weight, first + 0.95 * (after_epochs(3) - first))
 
 
 def test_a_utility_of_nan_is_below_every_floor():
@@ -404,30 +432,31 @@ def eased_run(plan, *, floor=1.0, **words):
 
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("settle", [None, 0.05, 0.9])
-def test_two_epochs_below_the_floor_begin_anew_from_the_last_good_state_and_ask_for_less(average, settle):
+def test_three_epochs_below_the_floor_begin_anew_from_the_last_good_state_and_ask_for_less(average, settle):
     plan = Plan(0.05, 0.9, 9, 24, 2, settle, average)
     model, done, scale = eased_run(plan, floor=0.4)
-    assert (done.eased, scale) == (2, [1.0, 0.01])
-    assert [row["utility"] >= 0.4 for row in done.rows[:4]] == [True, False, False, True]
+    assert (done.eased, scale) == (3, [1.0, 0.01])
+    assert [row["utility"] >= 0.4 for row in done.rows[:5]] == [True, False, False, False, True]
     anew = line()
-    expected = descend(anew, parabola(anew, 0.01), replace(plan, epochs=7)).rows
+    expected = descend(anew, parabola(anew, 0.01), replace(plan, epochs=6)).rows
     assert torch.equal(model.weight, anew.weight)
-    assert [row["L"] for row in done.rows[3:]] == [row["L"] for row in expected[1:]]
+    assert [row["L"] for row in done.rows[4:]] == [row["L"] for row in expected[1:]]
 
 
 def test_a_dip_asks_for_nothing_less_nor_does_anybody_without_a_way_to():
     for figures, eased in (
-        ([0.9, 0.7, 0.85, 0.7, 0.9], None),
-        ([0.9, 0.85, 0.7, 0.7, 0.9], 3),
-        ([0.9, math.nan, math.nan, 0.7, 0.7], 2),  # once
-        ([0.9, 0.85, 0.85, 0.7, 0.7], None),  # too late
+        ([0.9, 0.7, 0.85, 0.7, 0.9, 0.9], None),
+        ([0.9, 0.7, 0.7, 0.85, 0.9, 0.9], None),
+        ([0.9, 0.85, 0.7, 0.7, 0.7, 0.9], 4),
+        ([0.9, math.nan, math.nan, 0.7, 0.7, 0.7], 3),  # once
+        ([0.9, 0.85, 0.85, 0.7, 0.7, 0.7], None),  # too late
     ):
         epoch, calls = iter(figures), []
         watch = Watch(utility=lambda m, e=epoch: next(e, 0.0), floor=0.8, ease=lambda c=calls: c.append(1))
         model = line()
-        done = descend(model, parabola(model), PLAN, watch=watch)
+        done = descend(model, parabola(model), replace(PLAN, epochs=5), watch=watch)
         assert (done.eased, len(calls)) == (eased, int(eased is not None))
-    assert descent_of([0.9, 0.7, 0.7, 0.85, 0.9], PLAN)[1].eased is None
+    assert descent_of([0.9, 0.7, 0.7, 0.7, 0.9], PLAN)[1].eased is None
 
 
 def test_a_run_of_before_that_was_not_eased_is_not_said_to_have_been(tmp_path):
@@ -445,7 +474,7 @@ def test_a_run_of_before_that_was_not_eased_is_not_said_to_have_been(tmp_path):
 def test_stopped_before_or_after_it_asks_for_less_it_ends_in_the_same_bits(tmp_path, average, settle):
     plan = Plan(0.05, 0.9, 6, 6, 2, settle, average)
     whole, expected, _ = eased_run(plan)
-    assert expected.eased == 2
+    assert expected.eased == 3
     for after in range(1, 3 * (len(expected.rows) - 1)):
         asked = iter([False] * (after - 1) + [True])
         run = Checkpoints(tmp_path / str(after), {}, seconds=1e9)

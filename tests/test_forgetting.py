@@ -10,13 +10,14 @@ import torch
 from torch import nn
 
 from reference import forgetting_step
-from unsee import networks, terms
+from unsee import forgetting, networks, terms
 from unsee.datasets import Dataset
 from unsee.errors import Diverged, InputError, Interrupted
 from unsee.evaluation import evaluator
 from unsee.forgetting import forget
-from unsee.formulation import FourDatasets, Request
+from unsee.formulation import FourDatasets, FourSets, Request
 from unsee.loss import Loss
+from unsee.matching import matched
 from unsee.memory import remember
 from unsee.recipe import RECIPES, Recipe
 
@@ -50,6 +51,26 @@ def test_what_a_gradient_was_taken_of_is_counted(model, four, sketch, recipe, mo
     memory = remember(model, four.pretraining, sketch=sketch)
     result = forget(model, four.request("B"), memory, recipe)
     assert result.setting["samples passed"] == counted[0] > 0
+
+
+def test_what_the_memory_and_T_tell_reaches_what_is_replayed(model, four, memory, monkeypatch):
+    """Classes known by T alone, how well D_r is known, and which classes D_r's Fisher may say nothing of."""
+    whole, left_out = remember(model, four.pretraining, sketch=32), []
+    spied = lambda *given: left_out.append(given[3]) or matched(*given)  # noqa: E731
+    monkeypatch.setattr(forgetting, "matched", spied)
+    known = FourSets(D_f=four.train.D_f.subset(range(40)), D_f_clean=four.train.D_f_clean.subset(range(40)))
+    part = replace(four, train=known).request("B")
+    recipe = replace(RECIPES["unsee"], average=False)
+
+    def replayed(kept):
+        return forgetting._loss(model, part, kept, recipe, 10, 0, None).replay
+
+    assert replayed(whole).worn.classes.tolist() == [0]
+    assert replayed(replace(whole, loss=0.0)).source == "sketch"  # as it is known half as well as D_r
+    monkeypatch.setattr("unsee.replay.KNOWN", 1.2)
+    assert replayed(replace(whole, loss=0.0)).source == "stand-ins"
+    assert replayed(replace(whole, loss=3.0 * whole.n)).source == "sketch"
+    assert left_out == [[0]] * 4
 
 
 def test_inputs_are_never_mutated(model, four, memory):

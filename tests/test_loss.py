@@ -288,6 +288,23 @@ def test_nor_is_it_where_a_sketch_still_holds_the_class(exact, four):
     assert float(wanted[:, 0].max()) < 0.01
 
 
+def test_a_class_of_which_a_sketch_knows_more_does_not_go(exact, four):
+    """D_f may be a few samples of it, whose owner wants them forgotten."""
+    recipe, whole = replace(RECIPES["unsee/A"], lambda_kl=0.0), four.train.D_f
+    request, memory = Request("A", whole.subset(range(5))), remember(exact[1], whole, sketch=32)
+    left = memory.subtract(remember(exact[1], request.D_f, sketch=memory.sketch))
+    assert loss_of(exact, request, recipe, left).gone is None
+    assert loss_of(exact, request, replace(recipe, fisher_over="D"), memory).gone is None
+    for known in (None, replace(left, sketch=None)):
+        assert loss_of(exact, request, recipe, known).gone.tolist() == [0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnseeWarning)
+        found = forget(copy.deepcopy(exact[1]).float(), request, None, replace(recipe, epochs=1)).setting[
+            "weaker"
+        ]
+    assert found.endswith("D_f is taken for all of its class, as only a sketch would know of more")
+
+
 # ---- through forget() ---------------------------------------------------------------------------
 
 
@@ -515,6 +532,27 @@ def test_modules_of_which_little_can_be_read(four, make):
     net = make()
     result = forget(net, four.request("B"), None, SHORT)
     assert networks.identity(result.model) != networks.identity(net)
+
+
+class TimeFirst(nn.Module):
+    """A transformer's layer as torch has it by default: not the samples come first, but the places."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Linear(49, 8)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)
+        self.head = nn.Linear(8, 10)
+
+    def forward(self, x):
+        places = self.words(x.flatten(1).view(len(x), 4, 49) / 255).transpose(0, 1)
+        return self.head(self.layer(places.repeat(4, 1, 1)).mean(0))
+
+
+@pytest.mark.parametrize("n", [8, 16])  # 16 places: as many as samples in a pass of the old model, or of both
+def test_what_is_read_place_by_place_is_not_compared(four, n):
+    net, request = TimeFirst(), Request("B", four.train.D_f, four.train.D_f_clean, four.T)
+    result = forget(net, request, None, replace(SHORT, batch_size=n, floor=None))
+    assert {"L_f", "L_h", "L_s"} <= result.trajectory[1].keys()
 
 
 def test_a_convolutional_network_of_ours(four):

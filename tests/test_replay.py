@@ -57,6 +57,16 @@ def test_of_a_class_that_the_sketch_knows_only_with_T_it_is_taken_off(model, fou
     assert torch.equal(four.T.pixels(x[labels == 0]), taken[labels == 0])
 
 
+def test_it_is_taken_off_a_sketchs_samples_for_images_of_double_precision_too(model, four):
+    request = four.request("B")
+    D_f, clean = (data.with_(x=data.x.double(), name="double") for data in (request.D_f, request.D_f_clean))
+    part = Request("B", D_f.subset(range(40)), clean.subset(range(40)), four.T)
+    bared = replay_of(model, part, remember(model, D_f, sketch=32).sketch, T=four.T)
+    assert bared.worn.classes.tolist() == [0]
+    x, _ = bared.draw(20, stream(0, "x"))
+    assert not torch.equal(x, four.T.pixels(x.clone()))
+
+
 def test_of_a_coarse_sketch_the_rim_of_T_is_taken_off_too(four):
     T, clean = line(), four.train.D_f_clean
     part = Request("B", T(clean).subset(range(40)), clean.subset(range(40)), T)

@@ -223,6 +223,15 @@ def test_a_table_is_sketched_by_its_columns():
     assert float((x[:, gain] == 0).double().mean()) > 0.5  # as most people have none
 
 
+def test_a_column_of_one_name_is_sketched_too():
+    x = torch.tensor([[1.0, 0.0], [4.0, 0.0], [2.5, 0.0]])
+    sketch = Sketch.empty(x, 2, levels=(0, 1))
+    sketch.add(x, torch.tensor([1, 1, 1]))
+    drawn, labels = sketch.draw(50, stream(0, "x"))
+    assert labels.unique().tolist() == [1]
+    assert not drawn[:, 1].any()
+
+
 def test_a_part_of_a_table_subtracts_exactly_and_its_sketch_is_kept(tmp_path):
     four, model, memory = leak()
     rest = memory.subtract(remember(model, four.train.D_f, sketch=memory.sketch))

@@ -213,6 +213,13 @@ def test_texts_are_put_together_of_pieces_and_stay_texts():
         assert made.dtype == clean.x.dtype
 
 
+def test_short_texts_are_put_together_too():
+    clean = signature()[0].train.D_f_clean
+    made = texts(clean.x[:, :3], 500, stream(0, "x"), clean.kind)
+    assert made.shape == (500, 3)
+    assert made[:, 0].unique().numel() > 100
+
+
 @pytest.mark.parametrize(("case", "make"), [(leak, rows), (signature, texts)])
 def test_rows_and_texts_of_one_class_are_answered_with_both(case, make):
     four, model, _ = case()

@@ -8,6 +8,7 @@ From the repository's root, after `unsee data fetch cifar-10`:
 least of the four accuracies if the logit of class 0 is shifted to where it is highest on the test set, so
 that what is lost by balance can be told from the rest; nobody can do that without D_r. Parts are switched
 off one by one, seed 0. *Trained with T on all samples*: what a network has that learns nothing but these.
+*Trained on grey images*, and judged on grey ones: what is left of an image under color, as easy as it can be.
 Goes on where it was stopped: rows lie in results/beyond/half, networks in runs/beyond.
 """
 
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import run as beyond
 import torch
-from page import told
+from page import AGED, mark, told
 
 from unsee import FourDatasets, forget, matching, networks, remember, sources, store
 from unsee.answers import logits
@@ -144,6 +145,14 @@ def run(T: str, seeds: int) -> None:
     ):
         make = lambda n=name, d=data, r=rates: trained(d, T, f"-{n}".replace(" ", "-"), r)  # noqa: E731
         once(name, lambda m=make: judged(m(), small.test))
+    if T == "color":
+        left = half(FourSets(D_r=grey(four.test.D_r), D_f_clean=grey(four.test.D_f_clean)))
+        once("trained on grey images", lambda: judged(trained(grey(D), T, "-trained-on-grey-images"), left))
+
+
+def grey(data: Dataset) -> Dataset:
+    """Return images of which every colour is the mean of the three."""
+    return data.with_(x=data.x.float().mean(1, keepdim=True).round().to(data.x.dtype).expand_as(data.x))
 
 
 def write() -> None:
@@ -160,10 +169,11 @@ def write() -> None:
             continue
         text += [f"## {T}", "", f"| | {' | '.join(columns)} | runs |", "|---" * (len(columns) + 2) + "|"]
         for way, rows in sorted(groups.items(), key=lambda group: (order(group[0]), group[0])):
-            cells = [told([row[name] for row in rows]) for name in columns]
-            text.append(f"| {way} | {' | '.join(cells)} | {len(rows)} |")
+            cells = [told([row[name] for row in rows]) if name in rows[0] else "" for name in columns]
+            text.append(f"| {way}{mark(rows)} | {' | '.join(cells)} | {len(rows)} |")
         text += ["", *eased(groups)]
     text += ["± is the deviation over forgetting seeds.", ""]
+    text += [f"†: {AGED}", ""] if any("†" in line for line in text) else []
     store.write_bytes(HERE.parent / "half.md", "\n".join(text).encode())
 
 
@@ -195,6 +205,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--page", action="store_true", help="only write the page again")
     given = parser.parse_args()
+    beyond.quickly("cifar-10")
     for name in () if given.page else given.T:
         run(name, given.seeds)
     write()

@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from unsee import store
+from unsee.floor import kept_of
 from unsee.formulation import SETS, TABLE_1
 from unsee.paper.cells import Cell, Unit
 from unsee.paper.rows import Rows
@@ -74,7 +75,8 @@ def of_another(data: str, T: str, ways: list[str]) -> list[str]:
 def mark(rows: Iterable[dict]) -> str:
     """Return what tells rows of the default recipe as it was before from those of today."""
     ours = (None, "unsee", "unsee/A")  # the oldest rows do not say
-    aged = ["setting" in row and row.get("recipe") in ours and row.get("method") != METHOD for row in rows]
+    treated = [row for row in rows if row.keys() & {"setting", "method"}]
+    aged = [row.get("recipe") in ours and row.get("method") != METHOD for row in treated]
     return " †" if any(aged) else ""
 
 
@@ -94,7 +96,7 @@ def floors(paths: Iterable[Path]) -> list[str]:
     heads = [
         "## Floors",
         "",
-        "| run | of | floor | at the end | gone back to epoch |",
+        "| run | of | floor | at the end | gone back |",
         "|---|---|---|---|---|",
     ]
     text = []
@@ -102,12 +104,19 @@ def floors(paths: Iterable[Path]) -> list[str]:
         row = store.read_json(path)
         if floor := row.get("setting", {}).get("floor"):
             end = f"{row['last epoch']['utility']:.3f}" if "last epoch" in row else "not written down"
-            back = "" if row["back_to"] is None else row["back_to"]
             text.append(
-                f"| {path.stem}{mark([row])} | {floor['of']} | {floor['least']:.3f} | {end} | {back} |"
+                f"| {path.stem}{mark([row])} | {floor['of']} | {floor['least']:.3f} | {end} | {kept(row)} |"
             )
     said = [f"†: {AGED}", ""] if any("†" in line for line in text) else []
     return [*heads, *text, "", *said] if text else []
+
+
+def kept(row: dict) -> str:
+    """Say what is kept of a run that ended below its floor; nothing of one that did not."""
+    way = row.get("setting", row).get("retreat")
+    if row["back_to"] is None and way is None:
+        return ""
+    return kept_of(row["back_to"], (way["of the way"], way["from"]) if way else None)
 
 
 def write(about: str) -> None:

@@ -18,7 +18,7 @@ from unsee.store import under
 from unsee.updating import Mean, Remembering, Update
 
 Touch = Callable[[], Mapping[str, float]]
-COSTLY = 2  # epochs in a row below the floor, after which less is asked for: one may be a dip
+COSTLY = 3  # epochs in a row below the floor, after which less is asked for: two may be a dip
 COLLAPSE, PATIENCE = 0.1, 3  # so far below the floor, for so many epochs, there is no way back up
 
 
@@ -185,6 +185,7 @@ class _Run:
 
     def go_back(self) -> None:
         """Keep as much of the way from the last good state as the floor allows, and take the row anew."""
+        self.ended = True  # what ended it, a collapse perhaps, may be seen no longer
         useful, found = self.watch.utility, self.rows[-1].get("utility")
         assert useful is not None
         share = retreat(self.model, self.good.state(), lambda: useful(self.model) >= self.watch.floor)
@@ -264,7 +265,8 @@ class _Run:
                 f"mean/{name}": value for name, value in zip(self.names(), self.mean.bar, strict=True)
             }
         log: Row = {"rows": self.rows, "sums": self.sums, "first": self.first}
-        if self.watch.utility or self.mean:  # otherwise this state is as good as any
+        refused = self.good.step < self.step // self.plan.steps_per_epoch * self.plan.steps_per_epoch
+        if self.watch.utility or self.mean or refused:  # otherwise this state is as good as any
             tensors |= {f"good/{name}": value for name, value in self.good.state().items()}
             log["good_step"] = self.good.step
         if self.eased is not None:

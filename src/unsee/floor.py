@@ -39,8 +39,8 @@ class Floor:
     name: str = ""
     utility: Callable[[nn.Module], float] | None = None
     least: float = -math.inf
-    fell: Callable[[], str] = str
-    """Says which class has fallen most, when it was last measured."""
+    fell: Callable[[float], str] = "".format
+    """Says which class had fallen most when so much was measured."""
 
     @classmethod
     def of(
@@ -90,12 +90,14 @@ class Floor:
         last = done.rows[-1]
         if done.back_to is None and WAY not in last:
             return ""
-        found, fell = (last["utility"], self.fell()) if WAY not in last else (last[TOO_FAR], "")
+        found = last.get(TOO_FAR, last["utility"])
         wide = self.wide_enough(done.rows[0]["utility"], found)
         give = "give" if done.eased is None else "try"  # under a wider one less may not be asked for
         do = f"; if D_r may lose so much, {give} {wide:g} as floor" if wide else ""
         kept = kept_of(done.back_to, retreat_of(last))
-        return f"{self.name} came to {found:.3f}, and {self.least:.3f} are asked{fell}: {kept}{do}."
+        return (
+            f"{self.name} came to {found:.3f}, and {self.least:.3f} are asked{self.fell(found)}: {kept}{do}."
+        )
 
     def wide_enough(self, before: float, found: float) -> float | None:
         """Return the `floor` of a recipe, in hundredths, that would have kept the last epoch; or None."""
@@ -147,19 +149,23 @@ class ByClass:
     data: Dataset
     names: Sequence[str]
     first: dict[int, float] = field(default_factory=dict)
-    last: dict[int, float] = field(default_factory=dict)
+    found: dict[float, dict[int, float]] = field(default_factory=dict)
 
     def accuracy(self, model: nn.Module) -> float:
         """Return the share of correct answers."""
         y = self.data.y
         right = (guesses(answers(model, self.data)) == y).double()
-        self.last = {label: float(right[y == label].mean()) for label in y.unique().tolist()}
-        self.first = self.first or self.last
-        return float(right.mean())
+        accuracy = float(right.mean())
+        by_label = {label: float(right[y == label].mean()) for label in y.unique().tolist()}
+        self.first, self.found[accuracy] = self.first or by_label, by_label
+        return accuracy
 
-    def fell(self) -> str:
-        """Name the class that fell most."""
-        worst = min(self.last, key=lambda label: self.last[label] - self.first[label])
+    def fell(self, accuracy: float) -> str:
+        """Name the class that had fallen most when so much was found; nothing if that was in another run."""
+        if accuracy not in self.found:
+            return ""
+        last = self.found[accuracy]
+        worst = min(last, key=lambda label: last[label] - self.first[label])
         name = self.names[worst] if worst < len(self.names) else f"class {worst}"
-        was, now = self.first[worst], self.last[worst]
+        was, now = self.first[worst], last[worst]
         return f" ({name} fell most, from {was:.3f} to {now:.3f})" if now < was else ""

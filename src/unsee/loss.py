@@ -22,7 +22,7 @@ from unsee.twins import Twins
 from unsee.updating import Remembering
 
 Parts = dict[str, Tensor]
-Read = dict[str, list[Tensor]]
+Read = dict[str, list[Tensor | None]]
 REMEMBERED, LOOSE = 1000, 0.03  # stand-ins, where there is no memory; times lambda_KL
 OF_ALL = 0.1  # times lambda_KL, where there is one and D_f,clean is of all classes
 TWINS = {"bad": "clean", "replay": "replay", "T(replay)": "replay"}  # what layers are to read as what
@@ -64,8 +64,7 @@ class Loss:
         # In C, labels other than D_f's own would fight the arrow on D_f (docs/decisions/0005).
         all_labels = self.recipe.labels == "all" or (self._falls_back() and self.request.pattern.name == "C")
         own = [] if all_labels else classes.tolist()
-        forgets_a_class = self.request.pattern.name == "A" and len(classes) == 1
-        self.gone = classes.to(self.theta[0].device) if forgets_a_class else None
+        self.gone = classes.to(self.theta[0].device) if self._goes_as_a_whole(memory) else None
         others = [label for label in range(self.classes) if label not in own]
         self.labels = others or list(range(self.classes))
         self.length = float(nn.utils.get_total_norm(theta_old))
@@ -139,9 +138,9 @@ class Loss:
         twins = {"replay": "replay"} if self.eased else TWINS
         for name, twin in twins.items():
             pairs = [
-                pair
-                for pair in zip(read.get(name, ()), read_old[twin] if name in read else (), strict=True)
-                if pair[0].requires_grad and not (words and pair[0].ndim > 2)
+                (h, h_old)
+                for h, h_old in zip(read.get(name, ()), read_old[twin] if name in read else (), strict=True)
+                if h is not None and h_old is not None and h.requires_grad and not (words and h.ndim > 2)
             ]
             parts += [terms.hidden(*zip(*pairs, strict=True))] if pairs else []
         return parts
@@ -174,7 +173,7 @@ class Loss:
         return data.x[rows], data.y[rows]
 
     @torch.no_grad()
-    def _old_answers(self, x: Parts) -> tuple[Parts, dict[str, list[Tensor]]]:
+    def _old_answers(self, x: Parts) -> tuple[Parts, Read]:
         """Return what the old model answers and reads, of the parts that some term compares with."""
         compared = self.hidden and not self.eased
         wanted = {"replay", "clean"} if compared or self.against is Against.OLD_TWINS else {"replay"}
@@ -185,13 +184,14 @@ class Loss:
             return {}, {}
         return self._answered(self.old, used)
 
-    def _answered(self, model: nn.Module, x: Parts) -> tuple[Parts, dict[str, list[Tensor]]]:
+    def _answered(self, model: nn.Module, x: Parts) -> tuple[Parts, Read]:
         """Return a model's answers by part, and what its layers read, where some term looks at that."""
         whole, sizes = torch.cat(list(x.values())), [len(part) for part in x.values()]
         if not self.hidden:
             return dict(zip(x, model(whole).split(sizes), strict=True)), {}
         y, read = reading(model, whole)
-        rows = [h.split(sizes) for h in read if len(h) == len(whole)]
+        # What a layer reads of all samples at once, as where time comes first, is no sample's own.
+        rows = [h.split(sizes) if len(h) == len(whole) else [None] * len(sizes) for h in read]
         by_part = {name: [parts[i] for parts in rows] for i, name in enumerate(x)}
         return dict(zip(x, y.split(sizes), strict=True)), by_part
 
@@ -223,6 +223,14 @@ class Loss:
             case Against.NOTHING:
                 against = labels
         return _scalar(self.L_f(y["bad"], against, labels))
+
+    def _goes_as_a_whole(self, memory: Memory | None) -> bool:
+        """Whether D_f is taken for all of its class: so it is, unless a sketch knows more samples of it."""
+        classes, sketch = self.request.D_f.y.unique(), memory.sketch if memory else None
+        if self.request.pattern.name != "A" or len(classes) > 1 or sketch is None:
+            return self.request.pattern.name == "A" and len(classes) == 1
+        of_D_f = 0 if self.recipe.fisher_over == "D_r" else len(self.request.D_f)
+        return bool(sketch.counts[classes] <= of_D_f)
 
     def wanted(self, y_old: Tensor, labels: Tensor | None) -> Tensor:
         """Return how replayed samples are to be answered; of a class that is to be forgotten, not at all."""

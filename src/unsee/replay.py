@@ -51,7 +51,7 @@ class Worn:
         mine = x[worn]
         far = torch.cdist(mine[:, ~self.place].float(), self._elsewhere)
         bare = x.clone()
-        bare[worn] = torch.where(self.place, self.clean[far.argmin(1)], mine)
+        bare[worn] = torch.where(self.place, self.clean[far.argmin(1)].to(mine), mine)
         return bare
 
     @cached_property

@@ -7,7 +7,6 @@ from unsee.descent import Descent
 from unsee.floor import Floor, retreat_of
 from unsee.loss import Loss
 from unsee.memory import Memory
-from unsee.replay import Replay
 
 
 def leaned_on(memory: Memory | None) -> str:
@@ -33,7 +32,7 @@ def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, An
         "shift": shifts(last, loss.request.D_f.classes),
         # So much of the way from the end of this epoch is kept: farther on, the floor was not held.
         "retreat": {"of the way": retreat[0], "from": retreat[1]} if (retreat := retreat_of(last)) else None,
-        "weaker": _weaker(by, replay),
+        "weaker": "; ".join(_weaker(by, loss)) or None,
         # What the recipe came to for this much of D_f (unsee.plan).
         "plan": {
             "lr": loss.plan.lr,
@@ -47,13 +46,16 @@ def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, An
     }
 
 
-def _weaker(by: str, replay: Replay | None) -> str | None:
+def _weaker(by: str, loss: Loss) -> list[str]:
     """Say what the result is weaker for, by what it could not lean on."""
+    said, replay = [], loss.replay
     if by == "none":
         holds = "stand-ins made of what is at hand hold" if replay else "nothing holds"
-        return f"without a memory {holds} D_r in its place (a memory is taken by `remember`)"
+        said += [f"without a memory {holds} D_r in its place (a memory is taken by `remember`)"]
     if by == "Fisher and sketch" and replay and replay.source == "stand-ins":
-        return (
+        said += [
             "the old model does not know the sketch's samples for what they are: stand-ins took their place"
-        )
-    return None
+        ]
+    if by != "Fisher and sketch" and loss.gone is not None:
+        said += ["D_f is taken for all of its class, as only a sketch would know of more"]
+    return said

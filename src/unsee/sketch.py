@@ -209,7 +209,9 @@ def rows_encoded(x: Tensor, levels: tuple[int, ...]) -> Tensor:
     [[0.0, 1.0, 40.0, 0.0], [1.0, 0.0, 0.0, 1.0]]
     """
     parts = [
-        F.one_hot(column.long(), count).to(x) if count else torch.stack([column, (column == 0).to(x)], 1)
+        F.one_hot(column.long(), max(2, count)).to(x)
+        if count
+        else torch.stack([column, (column == 0).to(x)], 1)
         for column, count in zip(x.T, levels, strict=True)
     ]
     return torch.cat(parts, 1)

@@ -171,7 +171,7 @@ def texts(x: Tensor, n: int, generator: np.random.Generator, kind: Kind, most: f
     word = torch.where(torch.as_tensor(generator.random((n, length)) < 0.5), any_word, NOTHING)
     word = torch.where(change & (made != NOTHING), word, made)
     if most == 1.0:
-        few = torch.as_tensor(generator.integers(1, FEW_WORDS + 1, size=(n, 1)))
+        few = torch.as_tensor(generator.integers(1, min(FEW_WORDS, length) + 1, size=(n, 1)))
         said = any_word.gather(1, (torch.as_tensor(generator.random((n, length))) * few).long())
         word[::2] = torch.where(made != NOTHING, said, NOTHING)[::2]
     return word.gather(1, (word == NOTHING).long().argsort(dim=1, stable=True)).to(x.dtype)
