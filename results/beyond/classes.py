@@ -91,7 +91,6 @@ def main() -> None:
     parser.add_argument("--data", choices=DATA, default="fashion-mnist")
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
-    beyond.quickly(given.data)
     run(given.data, given.seeds)
     write()
 

@@ -205,7 +205,6 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--page", action="store_true", help="only write the page again")
     given = parser.parse_args()
-    beyond.quickly("cifar-10")
     for name in () if given.page else given.T:
         run(name, given.seeds)
     write()
