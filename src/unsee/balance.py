@@ -14,7 +14,7 @@ off: to be a little ahead is the smaller mistake (docs/decisions/0039).
 The others are replayed samples that were not trained on, right as far as what is wanted has the answer. They
 may be easier than D_r: by how much, the memory tells, which knows the mean loss of D_r. It does not know how
 much worse new samples are answered than those that the old model was trained on: MORE does. Classes that are
-lifted take from the others: where the floor allows no more, b is halved, and halved again.
+lifted take from the others: where the floor allows no more, it is a part of b, in tenths.
 """
 
 import math
@@ -37,7 +37,7 @@ FARTHEST = 2.0  # a logit that is farther off is no matter of balance
 MORE = 1.15  # errors on new samples, for each on those that were trained on (docs/decisions/0035)
 CHANCE, AHEAD, PAST = 1.0, 0.98, 1e-5  # standard errors; of the errors; what takes a logit past another
 ROUNDS = 3  # where there are several classes, each of which takes from the others
-SHARES = (1.0, 0.5, 0.25)
+SHARES = tuple(tenths / 10 for tenths in range(10, 0, -1))
 PROBED = 16
 NAME = "shift of class "
 
