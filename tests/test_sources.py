@@ -295,6 +295,21 @@ def test_one_set_from_an_npz(tmp_path):
         sources.images("nowhere")
 
 
+def test_a_source_takes_the_labels_of_the_classes_given(tmp_path):
+    """As those of a model, which may have been trained on the same classes in another order."""
+    folder = pictures(tmp_path / "pets", ("cat", "dog"), 10)
+    own = sources.open_source(str(folder))
+    again = sources.open_source(str(folder), ("dog", "bird", "cat"))
+    for ours, theirs in ((own.train, again.train), (own.test, again.test)):
+        assert theirs.classes == ("dog", "bird", "cat")
+        assert [theirs.classes[i] for i in theirs.y.tolist()] == [ours.classes[i] for i in ours.y.tolist()]
+        assert torch.equal(theirs.x, ours.x)
+    with pytest.raises(InputError, match=r"the classes dog, bird in pets.*, found cat"):
+        sources.open_source(str(folder), ("dog", "bird"))
+    for numbers in (("0", "1"), ("0", "1", "2"), ()):  # a model that knows no names
+        assert sources.open_source(str(folder), numbers).train.classes == ("cat", "dog")
+
+
 def test_a_source_by_name_or_path(tmp_path):
     assert len(sources.open_source("bundled").train) == 6_000
     assert len(sources.open_source(str(saved(tmp_path, **arrays()))).train) == 16

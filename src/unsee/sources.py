@@ -142,18 +142,19 @@ def images(
     return Dataset(data.x, data.y, classes or data.classes, name=data.name, kind=data.kind)
 
 
-def open_source(name_or_path: str) -> TrainTest:
+def open_source(name_or_path: str, classes: Sequence[str] = ()) -> TrainTest:
     """Return the source of that name, or the folder of images or .npz file at that path.
 
-    A folder named like a source is written with its path: ./bundled.
+    A folder named like a source is written with its path: ./bundled. With `classes` (the model's, say) the
+    names found must be among these and take their labels.
     """
-    if name_or_path in KNOWN:
-        return _of_published(KNOWN[name_or_path])
     path = Path(name_or_path).expanduser()
+    if name_or_path in KNOWN:
+        return _by_names(_of_published(KNOWN[name_or_path]), classes)
     if path.is_dir():
-        return image_folder(path)
+        return _by_names(image_folder(path), classes)
     if path.suffix == ".npz":
-        return npz(path)
+        return _by_names(npz(path), classes)
     near = difflib.get_close_matches(name_or_path, KNOWN, 1)
     raise UsageError(
         f"{', '.join(KNOWN)}, a folder or an .npz file",
@@ -165,6 +166,15 @@ def open_source(name_or_path: str) -> TrainTest:
 def listing() -> list[Listed]:
     """Return the named sources and whether each is at hand."""
     return [Listed(p.name, p.what, p.path.is_file(), p.path, sum(p.counts)) for p in KNOWN.values()]
+
+
+def _by_names(source: TrainTest, classes: Sequence[str]) -> TrainTest:
+    """Return a source by other labels; as it is, where either side knows its classes by numbers alone."""
+    ours, theirs = source.train.classes, tuple(class_name(name) for name in classes)
+    if ours == theirs or any(names == tuple(map(str, range(len(names)))) for names in (ours, theirs)):
+        return source
+    label = _labels(list(ours), theirs, source.train.name)
+    return TrainTest(*(d.with_(y=label[d.y], classes=theirs) for d in (source.train, source.test)))
 
 
 def _packaged(published: Published) -> Arrays:

@@ -1,7 +1,9 @@
 import argparse
 
 import pytest
+import torch
 
+from unsee import networks, sources
 from unsee.command_line.options import four_from, origin_from, recipe_from
 from unsee.errors import UsageError
 from unsee.recipe import PAPERS
@@ -28,6 +30,16 @@ def test_a_class_by_number_or_name_and_T():
     by_name, by_number = (four_from(words(label=label, T="line+tile")) for label in ("Bag", "8"))
     assert by_name.train.D_f.fingerprint == by_number.train.D_f.fingerprint
     assert by_name.T.name == "line + tile"
+
+
+def test_a_class_is_the_models_whatever_order_the_data_has_them_in():
+    model = networks.network("mlp", sources.bundled().train)
+    model.labels = tuple(reversed(model.labels))
+    four, plain = (four_from(words(label="Bag"), known) for known in (model, None))
+    assert torch.equal(four.train.D_f.x, plain.train.D_f.x)
+    assert four.train.D_f.y.unique().tolist() == [1]
+    truncated = four_from(words(label="Bag"), networks.Truncated(model, 1))
+    assert truncated.train.D_f.fingerprint == four.train.D_f.fingerprint
 
 
 def test_the_words_of_the_options_are_kept(tmp_path, monkeypatch):

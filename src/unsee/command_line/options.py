@@ -14,12 +14,13 @@ from unsee.errors import UsageError
 from unsee.formulation import SETS, FourDatasets, FourSets, pattern_of
 from unsee.origin import Origin
 from unsee.recipe import OURS, Recipe, recipe_of
+from unsee.sources import TrainTest
 
 
 def four_from(a: argparse.Namespace, model: nn.Module | None = None) -> FourDatasets:
     """Return the four data sets that the options name, always cut alike, whatever --seed says.
 
-    Sets of one's own take their labels from the model's names of the classes.
+    Labels are those of the model's names of the classes, in whatever order the data has them.
     """
     given = {name: getattr(a, name) for name in ("D_r", "D_f", "D_f_clean", "D_r_extra") if getattr(a, name)}
     if given and a.label is not None:
@@ -30,7 +31,7 @@ def four_from(a: argparse.Namespace, model: nn.Module | None = None) -> FourData
         return FourDatasets.of_sets(sets, parsing.parse(a.T, first) if a.T else None)
     if a.label is None:
         raise UsageError("--class, or --D-f and the other sets", "neither", "name what is to be forgotten")
-    source = sources.open_source(a.data)
+    source = source_of(a.data, model)
     T = parsing.parse(a.T, source.train) if a.T else None
     share = 1.0 if a.share is None else a.share
     return FourDatasets.of_class(source, _label(a.label, source.train.classes), T, share=share)
@@ -43,11 +44,19 @@ def origin_from(a: argparse.Namespace) -> Origin:
     return Origin.of_words(a.out, a.model, T=a.T, data=data, label=a.label, share=a.share, sets=sets)
 
 
+def source_of(data: str, model: nn.Module | None) -> TrainTest:
+    """Return the source that --data names, by the model's class names where its file has them."""
+    return sources.open_source(data, _names(model))
+
+
+def _names(model: nn.Module | None) -> tuple[str, ...]:
+    inner = model.model if isinstance(model, networks.Truncated) else model
+    return tuple(getattr(inner, "labels", ()))
+
+
 def _read_sets(paths: dict[str, str], model: nn.Module | None) -> dict[str, Any]:
     """Read the sets by the model's class names, or, where there is no model yet, by all that are named."""
-    if isinstance(model, networks.Truncated):
-        model = model.model
-    classes = tuple(getattr(model, "labels", ()))
+    classes = _names(model)
     if model is not None and not classes:
         raise UsageError("a model that names its classes", "none in its file", "train it with `unsee train`")
     if model is None:

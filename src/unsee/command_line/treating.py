@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from unsee import forgetting, lineage, networks, sources, store
+from unsee import forgetting, lineage, networks, store
 from unsee import memory as remembering
 from unsee.cases import case as cases
 from unsee.cases import examining, gathering, repairing
@@ -18,6 +18,7 @@ from unsee.command_line.options import (
     origin_from,
     recipe_from,
     refuse_options,
+    source_of,
 )
 from unsee.command_line.telling import print_json, stopping, tell, tell_unjudged
 from unsee.errors import Diverged, UsageError
@@ -39,7 +40,7 @@ def remember(a: argparse.Namespace) -> int:
     else:
         model = networks.load(a.model)
         named = a.label is not None or a.D_f
-        D = four_from(a, model).pretraining if named else sources.open_source(a.data).train
+        D = four_from(a, model).pretraining if named else source_of(a.data, model).train
     model = model.to(networks.device_of(a.device))
     if Path(a.out).exists() and remembering.Memory.load(a.out).model != networks.identity(model):
         raise UsageError(f"no memory of another model at {a.out}", "one", "keep it, and choose another file")

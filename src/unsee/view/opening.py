@@ -112,7 +112,7 @@ def _four(found: Found, origin: Origin, T: Transform | None) -> FourDatasets:
     if origin.data is None or origin.label is None:
         raise InputError("data and a class in run.json", "none", "run it again")
     path = origin.at(found.folder, origin.data)
-    source = sources.open_source(str(_there(path)) if path.exists() else origin.data)
+    source = sources.open_source(str(_there(path)) if path.exists() else origin.data, classes)
     label = origin.label if origin.label in classes or not origin.label.isdecimal() else int(origin.label)
     return FourDatasets.of_class(source, label, T, share=1.0 if origin.share is None else origin.share)
 
