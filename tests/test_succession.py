@@ -7,14 +7,14 @@ import torch
 from unsee import networks
 from unsee.answers import accuracy
 from unsee.datasets import concatenate, sample_hashes
-from unsee.errors import InputError
+from unsee.errors import InputError, UnseeWarning
 from unsee.floor import Floor
 from unsee.forgetting import forget
 from unsee.formulation import Request
 from unsee.memory import Memory, remember
 from unsee.recipe import RECIPES
 from unsee.replay import Replay
-from unsee.succession import Succession, over
+from unsee.succession import Succession, held, over
 
 QUICK = {"epochs": 2, "batch_size": 32, "floor": 0.9}
 
@@ -35,7 +35,7 @@ def test_the_memory_goes_along_and_loses_what_was_forgotten(model, four, twice):
     second.memory.check(second.model)
     with pytest.raises(InputError, match="the memory of the run that made this model"):
         first.memory.check(second.model)
-    with pytest.raises(InputError, match="samples that are not in it"):
+    with pytest.warns(UnseeWarning, match="54 of 54 samples of D_f are not in the memory"):
         forget(second.model, another, second.memory, replace(RECIPES["unsee/A"], **QUICK))
 
 
@@ -81,7 +81,8 @@ def test_what_goes_along_is_the_memory_less_D_f_and_with_D_f_clean(
     request, recipe = four.request("B"), replace(RECIPES["unsee"], fisher_over=fisher_over)
     kept = over(model, request, memory, recipe)
     assert (kept is memory) == (fisher_over == "D")
-    heir = Succession.of(kept, model, request, tmp_path if aside else None, less=kept is not memory)
+    taken_out = request.D_f if kept is not memory else None
+    heir = Succession.of(kept, model, request, tmp_path if aside else None, taken_out)
     found = heir.memory(model, moved, forgotten=True)
     D_r, clean = remember(model, four.train.D_r), remember(moved, four.train.D_f_clean)
     assert same(found, replace(D_r, model=clean.model).merge(clean))
@@ -92,19 +93,33 @@ def test_what_goes_along_is_the_memory_less_D_f_and_with_D_f_clean(
 @pytest.mark.parametrize("fisher_over", ["D_r", "D"])
 def test_where_nothing_was_forgotten_the_memory_is_as_it_was(model, four, memory, fisher_over):
     kept = over(model, four.request("B"), memory, replace(RECIPES["unsee"], fisher_over=fisher_over))
-    heir = Succession.of(kept, model, four.request("B"), None, less=kept is not memory)
+    taken_out = four.train.D_f if kept is not memory else None
+    heir = Succession.of(kept, model, four.request("B"), None, taken_out)
     found = heir.memory(model, model, forgotten=False)
     assert same(found, memory)
     assert sorted(found.samples.tolist()) == sorted(memory.samples.tolist())
 
 
+def test_what_the_memory_does_not_hold_of_D_f_is_no_part_of_its_share(model, four, memory):
+    """Samples found in production, or set aside for validation: nobody remembered them."""
+    seen, unseen = four.train.D_f, four.test.D_f
+    mixed = Request("A", concatenate([seen.subset(range(40)), unseen], "D_f"))
+    with pytest.warns(UnseeWarning, match=f"{len(unseen)} of {len(unseen) + 40} samples of D_f are not in"):
+        kept = over(model, mixed, memory, RECIPES["unsee"])
+    assert same(kept, memory.subtract(remember(model, seen.subset(range(40)))))
+    heir = Succession.of(kept, model, mixed, None, held(mixed.D_f, memory))
+    assert same(heir.memory(model, model, forgotten=False), memory)
+    with pytest.warns(UnseeWarning, match="to hold D_r without them; give them with the pixels and labels"):
+        assert over(model, Request("A", unseen), memory, RECIPES["unsee"]) is memory
+
+
 def test_what_the_memory_holds_of_D_f_clean_is_not_taken_in_twice(model, four):
     clean = four.train.D_f_clean
     whole = remember(model, four.train.D_r).merge(remember(model, clean.subset(range(10))))
-    heir = Succession.of(whole, model, four.request("B"), None, less=True)
+    heir = Succession.of(whole, model, four.request("B"), None, four.train.D_f)
     assert len(heir.learnt) == len(clean) - 10
     all_of_it = remember(model, four.train.D_r).merge(remember(model, clean))
-    heir = Succession.of(all_of_it, model, four.request("B"), None, less=True)
+    heir = Succession.of(all_of_it, model, four.request("B"), None, four.train.D_f)
     assert heir.learnt is None
     assert heir.memory(model, model, forgotten=True) is all_of_it
 
@@ -122,7 +137,7 @@ def test_no_recipe_leaves_what_was_forgotten_in_the_memory(model, four, memory, 
 def test_of_D_f_only_as_much_is_taken_out_as_is_there(model, moved, four, memory):
     D_f = four.train.D_f
     twice = Request("A", concatenate([D_f, D_f, four.train.D_f_clean], "D_f"))  # some twice, some never there
-    found = Succession.of(memory, model, twice, None, less=False).memory(model, moved, forgotten=True)
+    found = Succession.of(memory, model, twice, None).memory(model, moved, forgotten=True)
     assert found.n == memory.n - len(D_f)
 
 
@@ -140,5 +155,5 @@ def test_a_memory_of_D_f_alone_leaves_none_and_a_share_that_does_not_fit_is_refu
 def test_what_D_f_and_D_f_clean_share_is_taken_in_again(model, moved, four, memory):
     D_f = four.train.D_f
     request = Request("B", D_f, concatenate([four.train.D_f_clean, D_f.subset(range(5))], "D_f,clean"))
-    heir = Succession.of(memory, model, request, None, less=False)
+    heir = Succession.of(memory, model, request, None)
     assert len(heir.learnt) == len(four.train.D_f_clean) + 5

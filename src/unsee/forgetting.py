@@ -29,7 +29,7 @@ from unsee.recipe import Recipe, ours, recipe_of
 from unsee.replay import replay_of
 from unsee.resting import give_back
 from unsee.setting import leaned_on, setting_of
-from unsee.succession import Succession, over
+from unsee.succession import Succession, held, over
 from unsee.terms import PAIRED, Term, known_by
 from unsee.twins import twins_of
 
@@ -92,9 +92,10 @@ def forget(
     device = torch.device(device or home)
     old = borrowed(model) if device == home else copy.deepcopy(model).eval().to(device)
     kept = over(old, request, memory, recipe)
-    by, less = leaned_on(memory), kept is not memory
+    by = leaned_on(memory)
+    taken_out = held(request.D_f, memory) if memory and kept is not memory else None
     del memory  # large, and with luck nobody else's
-    aside = Succession.of(kept, old, request, folder, less=less) if again and kept else None
+    aside = Succession.of(kept, old, request, folder, taken_out) if again and kept else None
     loss = _loss(old, request, kept, recipe, outputs, seed, L_f)
     del kept
     floor = Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes, loss.gone)
@@ -215,6 +216,8 @@ def _check(
             raise InputError("float32 or float64 weights", found, "call model.float()")
     if recipe.lambda_kl > 0 and memory is None and recipe.remembering == "penalty":
         raise InputError(f"a memory for lambda_KL = {recipe.lambda_kl:g}", "none", "take one with `remember`")
+    if memory is not None and not isinstance(memory, Memory):
+        raise InputError("a Memory", type(memory).__name__, "open its file with Memory.load")
     if memory is not None:
         memory.check(model)
     if recipe.forgetting in PAIRED and request.D_f_clean is None:

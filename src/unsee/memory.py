@@ -295,6 +295,6 @@ def _without(whole: Tensor, part: Tensor) -> Tensor:
     left -= np.bincount(place[len(whole) :], minlength=len(values))
     if (left < 0).any():
         found = f"{-left[left < 0].sum():,} of {len(part):,} samples that are not in it"
-        do = "subtract only what was remembered and is still there, or use fisher_over = D"
+        do = "subtract only what was remembered and is still there"
         raise InputError("a part of the memory's data", found, do)
     return torch.as_tensor(np.repeat(values, left))

@@ -121,7 +121,9 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         text, digest_then = str(sealed["about"]), str(sealed["sha256"])
     except (KeyError, TypeError, ValueError, RecursionError):
         raise StoreError(
-            f"a file written by unsee at {path}", "safetensors without its seal", "save it with unsee first"
+            f"a file written by unsee at {path}",
+            "safetensors without its seal",
+            "weights of your own network, repaired ones too, are named in a case file (unsee init)",
         ) from None
     if _seal(tensors, text) != digest_then:
         raise StoreError(

@@ -1,5 +1,6 @@
 """Succession: what the memory must hold before a model forgets, and what goes along to the new model."""
 
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unsee.datasets import Dataset, sample_hashes
+from unsee.errors import UnseeWarning
 from unsee.formulation import Request
 from unsee.memory import Memory, remember
 from unsee.recipe import Recipe
@@ -19,12 +21,28 @@ from unsee.wordcounts import WordCounts
 
 
 def over(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> Memory | None:
-    """Return the memory as the recipe wants it: over D, or without D_f's share, which is over D_r."""
+    """Return the memory as the recipe wants it: over D, or without D_f's share, which is over D_r.
+
+    What it does not hold of D_f is no part of that share, and said aloud: the model may have been trained on
+    these samples under other labels, or in other pixels, and is then held to what it shall forget.
+    """
     if memory is None or recipe.fisher_over == "D":
         return memory
     if not (recipe.lambda_kl or recipe.lambda_s or recipe.balance != "none"):
         return memory
-    return memory.subtract(remember(model, request.D_f, sketch=memory.sketch), using_up=True)
+    share, n = held(request.D_f, memory), len(request.D_f)
+    if missing := n - (len(share) if share else 0):
+        found = (
+            f"{missing:,} of {n:,} samples of D_f are not in the memory: it is taken to hold D_r without them"
+        )
+        do = "give them with the pixels and labels that they had in training, if they were in it"
+        warnings.warn(f"{found}; {do}.", UnseeWarning, stacklevel=3)
+    return memory.subtract(remember(model, share, sketch=memory.sketch), using_up=True) if share else memory
+
+
+def held(data: Dataset, memory: Memory) -> Dataset | None:
+    """Return what a memory holds of some data."""
+    return _some(data, _found(data, memory))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +58,20 @@ class Succession:
 
     @classmethod
     def of(
-        cls, kept: Memory, old: nn.Module, request: Request, folder: Path | str | None, *, less: bool
+        cls,
+        kept: Memory,
+        old: nn.Module,
+        request: Request,
+        folder: Path | str | None,
+        taken_out: Dataset | None = None,
     ) -> Self | None:
         """Set the memory aside: where there is a folder, in there, as the descent needs its room.
 
-        `less` says that D_f's share is out of it already (see `over`); else it is taken out now, before
+        `taken_out` is what is out of it already (see `over`); else D_f's share is taken out now, before
         anything is computed that a refusal would cost. Nothing, where all that it held was D_f.
         """
-        D_f, clean = request.D_f, request.D_f_clean
-        taken_out = D_f if less else _some(D_f, _found(D_f, kept))
-        if not less and taken_out is not None:
+        clean = request.D_f_clean
+        if taken_out is None and (taken_out := held(request.D_f, kept)) is not None:
             if len(taken_out) == kept.n:
                 return None
             kept = kept.subtract(remember(old, taken_out, sketch=kept.sketch), using_up=True)
