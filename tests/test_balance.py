@@ -269,7 +269,7 @@ def test_without_other_classes_nothing_is_done(new, four):
 
 def loss_of(model, request, memory):
     """The loss as forget() makes it."""
-    return _loss(model, request, over(model, request, memory, OURS), OURS, 10, 0, None)
+    return _loss(model, request, over(model, request, memory, OURS)[0], OURS, 10, 0, None)
 
 
 def replace_model(loss, model):

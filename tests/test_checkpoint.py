@@ -74,7 +74,14 @@ def test_other_threads_go_on_with_a_mark(run, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("word", "value"), [("torch", "2.9.1"), ("machine", "sparc"), ("device", "cuda:0"), ("threads", 8)]
+    ("word", "value"),
+    [
+        ("torch", "2.9.1"),
+        ("machine", "sparc"),
+        ("device", "cuda:0"),
+        ("threads", 8),
+        ("products", "medium"),
+    ],
 )
 def test_whatever_the_last_bits_depend_on_is_named(run, tmp_path, monkeypatch, word, value):
     here = checkpoint._environment("cpu")
@@ -86,6 +93,15 @@ def test_whatever_the_last_bits_depend_on_is_named(run, tmp_path, monkeypatch, w
     assert not back.exact
     run.write(back)
     assert not run.read().exact  # once and for all
+
+
+def test_a_state_that_does_not_say_what_multiplied_is_of_torchs_own_setting(run, monkeypatch):
+    here = checkpoint._environment("cpu")
+    old = {word: value for word, value in here.items() if word != "products"}
+    monkeypatch.setattr(checkpoint, "_environment", lambda _: old)
+    run.write(state(1))
+    monkeypatch.setattr(checkpoint, "_environment", lambda _: here | {"products": "highest"})
+    assert run.read().exact
 
 
 def test_a_run_that_has_ended_is_as_exact_as_it_was(run, monkeypatch, recwarn):

@@ -258,6 +258,8 @@ def test_refusals(model, four, memory):
         forget(model, request, None, B)
     with pytest.raises(InputError, match=r"a Memory, found str: open its file with Memory\.load"):
         forget(model, request, "memory.safetensors", B)
+    with pytest.raises(InputError, match="a Memory, found str"):
+        forget(model, four.request("A"), "memory.safetensors", "truncation")
     with pytest.raises(InputError, match="Pattern A for truncation, found Pattern B"):
         forget(model, request, memory, "truncation")
     with pytest.raises(InputError, match="D_f of one class for truncation"):

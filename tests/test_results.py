@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+import torch
 
 from unsee import store
 from unsee.paper.page import text
@@ -26,8 +27,9 @@ def copied(tmp_path, monkeypatch):
     for page in tmp_path.rglob("*.md"):
         page.unlink()
     monkeypatch.chdir(tmp_path)
-    before = set(sys.modules)
+    before, products = set(sys.modules), torch.get_float32_matmul_precision()
     yield tmp_path / "results"
+    torch.set_float32_matmul_precision(products)  # run.py chooses another
     for name in set(sys.modules) - before:
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]

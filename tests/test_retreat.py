@@ -10,6 +10,7 @@ def two():
     """A model, the state of before, and where it is now; a part of it never moved."""
     model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))
     model[0].bias.requires_grad = False
+    model.register_parameter("count", nn.Parameter(torch.tensor([3]), requires_grad=False))
     good = {name: value.clone() for name, value in model.state_dict().items()}
     with torch.no_grad():
         for p in model.parameters():

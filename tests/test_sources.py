@@ -310,6 +310,17 @@ def test_a_source_takes_the_labels_of_the_classes_given(tmp_path):
         assert sources.open_source(str(folder), numbers).train.classes == ("cat", "dog")
 
 
+def test_folders_that_are_named_by_numbers_are_names_too(tmp_path):
+    """As text, 10 comes before 2."""
+    classes = tuple(map(str, range(12)))
+    folder = pictures(tmp_path / "numbers", classes, 3)
+    found = sources.open_source(str(folder), classes).train
+    own = sources.open_source(str(folder)).train
+    assert own.classes[2] == "10"
+    assert found.classes == classes
+    assert [own.classes[i] for i in own.y.tolist()] == [classes[i] for i in found.y.tolist()]
+
+
 def test_a_source_by_name_or_path(tmp_path):
     assert len(sources.open_source("bundled").train) == 6_000
     assert len(sources.open_source(str(saved(tmp_path, **arrays()))).train) == 16

@@ -14,7 +14,7 @@ from unsee.formulation import Request
 from unsee.memory import Memory, remember
 from unsee.recipe import RECIPES
 from unsee.replay import Replay
-from unsee.succession import Succession, held, over
+from unsee.succession import Succession, over
 
 QUICK = {"epochs": 2, "batch_size": 32, "floor": 0.9}
 
@@ -79,9 +79,8 @@ def test_what_goes_along_is_the_memory_less_D_f_and_with_D_f_clean(
     model, moved, four, memory, tmp_path, aside, fisher_over
 ):
     request, recipe = four.request("B"), replace(RECIPES["unsee"], fisher_over=fisher_over)
-    kept = over(model, request, memory, recipe)
+    kept, taken_out = over(model, request, memory, recipe)
     assert (kept is memory) == (fisher_over == "D")
-    taken_out = request.D_f if kept is not memory else None
     heir = Succession.of(kept, model, request, tmp_path if aside else None, taken_out)
     found = heir.memory(model, moved, forgotten=True)
     D_r, clean = remember(model, four.train.D_r), remember(moved, four.train.D_f_clean)
@@ -92,8 +91,8 @@ def test_what_goes_along_is_the_memory_less_D_f_and_with_D_f_clean(
 
 @pytest.mark.parametrize("fisher_over", ["D_r", "D"])
 def test_where_nothing_was_forgotten_the_memory_is_as_it_was(model, four, memory, fisher_over):
-    kept = over(model, four.request("B"), memory, replace(RECIPES["unsee"], fisher_over=fisher_over))
-    taken_out = four.train.D_f if kept is not memory else None
+    recipe = replace(RECIPES["unsee"], fisher_over=fisher_over)
+    kept, taken_out = over(model, four.request("B"), memory, recipe)
     heir = Succession.of(kept, model, four.request("B"), None, taken_out)
     found = heir.memory(model, model, forgotten=False)
     assert same(found, memory)
@@ -105,12 +104,16 @@ def test_what_the_memory_does_not_hold_of_D_f_is_no_part_of_its_share(model, fou
     seen, unseen = four.train.D_f, four.test.D_f
     mixed = Request("A", concatenate([seen.subset(range(40)), unseen], "D_f"))
     with pytest.warns(UnseeWarning, match=f"{len(unseen)} of {len(unseen) + 40} samples of D_f are not in"):
-        kept = over(model, mixed, memory, RECIPES["unsee"])
+        kept, taken_out = over(model, mixed, memory, RECIPES["unsee"])
     assert same(kept, memory.subtract(remember(model, seen.subset(range(40)))))
-    heir = Succession.of(kept, model, mixed, None, held(mixed.D_f, memory))
+    assert len(taken_out) == 40
+    heir = Succession.of(kept, model, mixed, None, taken_out)
     assert same(heir.memory(model, model, forgotten=False), memory)
     with pytest.warns(UnseeWarning, match="to hold D_r without them; give them with the pixels and labels"):
-        assert over(model, Request("A", unseen), memory, RECIPES["unsee"]) is memory
+        assert over(model, Request("A", unseen), memory, RECIPES["unsee"]) == (memory, None)
+    with pytest.warns(UnseeWarning):
+        result = forget(model, mixed, memory, replace(RECIPES["unsee/A"], epochs=1))
+    assert f"{len(unseen)} samples of D_f are not in the memory" in result.setting["weaker"]
 
 
 def test_what_the_memory_holds_of_D_f_clean_is_not_taken_in_twice(model, four):

@@ -27,6 +27,7 @@ LAYERS = [
     *("rules", "tiers", "fisher", "sketch", "wordcounts", "memory"),
     *("terms", "paper.reported", "recipe", "standins", "replay", "matching"),
     *(
+        "succession",
         "plan",
         "updating",
         "descent",
@@ -36,7 +37,6 @@ LAYERS = [
         "floor",
         "setting",
         "lineage",
-        "succession",
         "forgetting",
     ),
     *("scores", "evaluation"),

@@ -113,7 +113,7 @@ def floors(paths: Iterable[Path]) -> list[str]:
 
 def kept(row: dict) -> str:
     """Say what is kept of a run that ended below its floor; nothing of one that did not."""
-    way = row.get("setting", row).get("retreat")
+    way = row["setting"].get("retreat")
     if row["back_to"] is None and way is None:
         return ""
     return kept_of(row["back_to"], (way["of the way"], way["from"]) if way else None)

@@ -121,7 +121,7 @@ class Checkpoints:
         changed = [
             f"{name} was {found.get(name)}, is {value}"
             for name, value in here.items()
-            if found.get(name) != value
+            if ({"products": "highest"} | dict(found)).get(name) != value
         ]
         if changed:
             message = f"This run goes on, but not bit-exact: {'; '.join(changed)}."
@@ -152,6 +152,7 @@ def _environment(device: str) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "device": device,
+        "products": torch.get_float32_matmul_precision(),
     }
 
 

@@ -265,8 +265,7 @@ class _Run:
                 f"mean/{name}": value for name, value in zip(self.names(), self.mean.bar, strict=True)
             }
         log: Row = {"rows": self.rows, "sums": self.sums, "first": self.first}
-        refused = self.good.step < self.step // self.plan.steps_per_epoch * self.plan.steps_per_epoch
-        if self.watch.utility or self.mean or refused:  # otherwise this state is as good as any
+        if self.watch.utility or self.mean or self.good.step < self.step:  # otherwise this is the good one
             tensors |= {f"good/{name}": value for name, value in self.good.state().items()}
             log["good_step"] = self.good.step
         if self.eased is not None:

@@ -29,7 +29,7 @@ from unsee.recipe import Recipe, ours, recipe_of
 from unsee.replay import replay_of
 from unsee.resting import give_back
 from unsee.setting import leaned_on, setting_of
-from unsee.succession import Succession, held, over
+from unsee.succession import Succession, not_held, over
 from unsee.terms import PAIRED, Term, known_by
 from unsee.twins import twins_of
 
@@ -78,10 +78,10 @@ def forget(
 
     With a `folder` the same call goes on after a kill and ends in the same bits. `validation` and
     `evaluator` (see `unsee.evaluator`) add accuracies to the trajectory; neither ever gives a gradient.
-    BatchNorm statistics stay frozen and dropout stays off: D_f alone would spoil the statistics.
-    `L_f`, a term of your own, is a function of the new answers to D_f, the old ones, and D_f's labels.
-    To forget again: `forget(first.model, another_request, first.memory, lineage=first.lineage)`. With
-    `again=False` no memory is kept for that.
+    BatchNorm statistics stay frozen and dropout stays off: D_f alone would spoil them. `L_f`, a term of
+    your own, is a function of the new answers to D_f, the old ones, and D_f's labels. To forget again:
+    `forget(first.model, another_request, first.memory, lineage=first.lineage)`; with `again=False` no
+    memory is kept for that.
     """
     recipe = recipe_of(recipe, request.pattern, ours(request.D_f.kind))
     outputs = _check(model, request, memory, recipe, lineage)
@@ -91,9 +91,8 @@ def forget(
     home = next(model.parameters()).device
     device = torch.device(device or home)
     old = borrowed(model) if device == home else copy.deepcopy(model).eval().to(device)
-    kept = over(old, request, memory, recipe)
-    by = leaned_on(memory)
-    taken_out = held(request.D_f, memory) if memory and kept is not memory else None
+    kept, taken_out = over(old, request, memory, recipe)
+    by, unknown = leaned_on(memory), not_held(request, memory, recipe)
     del memory  # large, and with luck nobody else's
     aside = Succession.of(kept, old, request, folder, taken_out) if again and kept else None
     loss = _loss(old, request, kept, recipe, outputs, seed, L_f)
@@ -111,7 +110,7 @@ def forget(
     if said := floor.said(done):
         warnings.warn(said, UnseeWarning, stacklevel=2)
     line = (*lineage, _generation(new, old, request, identity, floor, done))
-    setting = setting_of(by, loss, floor, done)
+    setting = setting_of(by, loss, floor, done, unknown)
     del loss, touch, floor, watch  # F and much else: the memory needs the room
     heir = aside.memory(old, new, forgotten=done.back_to != 0) if aside else None
     return Forgotten(new.to(home), done.rows, recipe, identity, done.exact, done.back_to, setting, heir, line)
@@ -197,6 +196,8 @@ def _check(
     lineage: tuple[Generation, ...],
 ) -> int:
     """Refuse what cannot work before anything is computed; return the number of the model's classes."""
+    if memory is not None and not isinstance(memory, Memory):
+        raise InputError("a Memory", type(memory).__name__, "open its file with Memory.load")
     ancestry.check(lineage, model)
     classes = check_fit(model, request.D_f)
     name = request.pattern.name
@@ -216,8 +217,6 @@ def _check(
             raise InputError("float32 or float64 weights", found, "call model.float()")
     if recipe.lambda_kl > 0 and memory is None and recipe.remembering == "penalty":
         raise InputError(f"a memory for lambda_KL = {recipe.lambda_kl:g}", "none", "take one with `remember`")
-    if memory is not None and not isinstance(memory, Memory):
-        raise InputError("a Memory", type(memory).__name__, "open its file with Memory.load")
     if memory is not None:
         memory.check(model)
     if recipe.forgetting in PAIRED and request.D_f_clean is None:

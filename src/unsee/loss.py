@@ -16,6 +16,7 @@ from unsee.plan import Plan
 from unsee.randomness import cycle, stream
 from unsee.recipe import Recipe
 from unsee.replay import Replay
+from unsee.succession import goes_as_a_whole
 from unsee.terms import Against
 from unsee.transforms import Transform
 from unsee.twins import Twins
@@ -64,7 +65,7 @@ class Loss:
         # In C, labels other than D_f's own would fight the arrow on D_f (docs/decisions/0005).
         all_labels = self.recipe.labels == "all" or (self._falls_back() and self.request.pattern.name == "C")
         own = [] if all_labels else classes.tolist()
-        self.gone = classes.to(self.theta[0].device) if self._goes_as_a_whole(memory) else None
+        self.gone = classes.to(self.theta[0].device) if goes_as_a_whole(self.request, memory) else None
         others = [label for label in range(self.classes) if label not in own]
         self.labels = others or list(range(self.classes))
         self.length = float(nn.utils.get_total_norm(theta_old))
@@ -223,14 +224,6 @@ class Loss:
             case Against.NOTHING:
                 against = labels
         return _scalar(self.L_f(y["bad"], against, labels))
-
-    def _goes_as_a_whole(self, memory: Memory | None) -> bool:
-        """Whether D_f is taken for all of its class: so it is, unless a sketch knows more samples of it."""
-        classes, sketch = self.request.D_f.y.unique(), memory.sketch if memory else None
-        if self.request.pattern.name != "A" or len(classes) > 1 or sketch is None:
-            return self.request.pattern.name == "A" and len(classes) == 1
-        of_D_f = 0 if self.recipe.fisher_over == "D_r" else len(self.request.D_f)
-        return bool(sketch.counts[classes] <= of_D_f)
 
     def wanted(self, y_old: Tensor, labels: Tensor | None) -> Tensor:
         """Return how replayed samples are to be answered; of a class that is to be forgotten, not at all."""

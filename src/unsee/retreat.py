@@ -49,7 +49,8 @@ def retreat(model: nn.Module, good: Mapping[str, Tensor], holds: Callable[[], bo
     before = 1.0
     for share in SHARES:
         for name, p in model.named_parameters():
-            p.lerp_(good[name].to(p), 1 - share / before)
+            if p.requires_grad:
+                p.lerp_(good[name].to(p), 1 - share / before)
         before = share
         if holds():
             return share

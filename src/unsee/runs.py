@@ -55,6 +55,7 @@ def write_words(
         "unsee": __version__,
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
+        "products": torch.get_float32_matmul_precision(),
         "bit_exact": result.exact,
         "inputs": result.identity,
         "setting": dict(result.setting),

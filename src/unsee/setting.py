@@ -14,8 +14,8 @@ def leaned_on(memory: Memory | None) -> str:
     return "none" if memory is None else "Fisher and sketch" if memory.sketch else "Fisher"
 
 
-def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, Any]:
-    """Return what a result says of how it came about."""
+def setting_of(by: str, loss: Loss, floor: Floor, done: Descent, unknown: int = 0) -> dict[str, Any]:
+    """Return what a result says of how it came about; `unknown` samples of D_f the memory does not hold."""
     replay, T = loss.replay, loss.T
     last = done.rows[-1] if done.back_to is None else {}
     return {
@@ -32,7 +32,7 @@ def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, An
         "shift": shifts(last, loss.request.D_f.classes),
         # So much of the way from the end of this epoch is kept: farther on, the floor was not held.
         "retreat": {"of the way": retreat[0], "from": retreat[1]} if (retreat := retreat_of(last)) else None,
-        "weaker": "; ".join(_weaker(by, loss)) or None,
+        "weaker": "; ".join(_weaker(by, loss, unknown)) or None,
         # What the recipe came to for this much of D_f (unsee.plan).
         "plan": {
             "lr": loss.plan.lr,
@@ -46,12 +46,14 @@ def setting_of(by: str, loss: Loss, floor: Floor, done: Descent) -> dict[str, An
     }
 
 
-def _weaker(by: str, loss: Loss) -> list[str]:
+def _weaker(by: str, loss: Loss, unknown: int) -> list[str]:
     """Say what the result is weaker for, by what it could not lean on."""
     said, replay = [], loss.replay
     if by == "none":
         holds = "stand-ins made of what is at hand hold" if replay else "nothing holds"
         said += [f"without a memory {holds} D_r in its place (a memory is taken by `remember`)"]
+    if unknown:
+        said += [f"{unknown:,} samples of D_f are not in the memory, which may hold them under other labels"]
     if by == "Fisher and sketch" and replay and replay.source == "stand-ins":
         said += [
             "the old model does not know the sketch's samples for what they are: stand-ins took their place"

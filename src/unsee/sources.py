@@ -169,9 +169,10 @@ def listing() -> list[Listed]:
 
 
 def _by_names(source: TrainTest, classes: Sequence[str]) -> TrainTest:
-    """Return a source by other labels; as it is, where either side knows its classes by numbers alone."""
+    """Return a source by other labels; as it is, where names do not fit and one side has numbers alone."""
     ours, theirs = source.train.classes, tuple(class_name(name) for name in classes)
-    if ours == theirs or any(names == tuple(map(str, range(len(names)))) for names in (ours, theirs)):
+    numbers = any(names == tuple(map(str, range(len(names)))) for names in (ours, theirs))
+    if ours == theirs or (numbers and not set(ours) <= set(theirs)):
         return source
     label = _labels(list(ours), theirs, source.train.name)
     return TrainTest(*(d.with_(y=label[d.y], classes=theirs) for d in (source.train, source.test)))

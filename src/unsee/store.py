@@ -123,7 +123,7 @@ def read_tensors(path: Path | str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise StoreError(
             f"a file written by unsee at {path}",
             "safetensors without its seal",
-            "weights of your own network, repaired ones too, are named in a case file (unsee init)",
+            "give one that unsee wrote; weights of your own network are named in a case file (unsee init)",
         ) from None
     if _seal(tensors, text) != digest_then:
         raise StoreError(

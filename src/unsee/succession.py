@@ -20,29 +20,48 @@ from unsee.sketch import Sketch
 from unsee.wordcounts import WordCounts
 
 
-def over(model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe) -> Memory | None:
-    """Return the memory as the recipe wants it: over D, or without D_f's share, which is over D_r.
+def over(
+    model: nn.Module, request: Request, memory: Memory | None, recipe: Recipe
+) -> tuple[Memory | None, Dataset | None]:
+    """Return the memory as the recipe wants it, over D or D_r, and what of D_f is taken out of it for that.
 
     What it does not hold of D_f is no part of that share, and said aloud: the model may have been trained on
     these samples under other labels, or in other pixels, and is then held to what it shall forget.
     """
-    if memory is None or recipe.fisher_over == "D":
-        return memory
-    if not (recipe.lambda_kl or recipe.lambda_s or recipe.balance != "none"):
-        return memory
+    if memory is None or not _less_D_f(recipe):
+        return memory, None
     share, n = held(request.D_f, memory), len(request.D_f)
-    if missing := n - (len(share) if share else 0):
+    if unknown := not_held(request, memory, recipe):
         found = (
-            f"{missing:,} of {n:,} samples of D_f are not in the memory: it is taken to hold D_r without them"
+            f"{unknown:,} of {n:,} samples of D_f are not in the memory: it is taken to hold D_r without them"
         )
         do = "give them with the pixels and labels that they had in training, if they were in it"
         warnings.warn(f"{found}; {do}.", UnseeWarning, stacklevel=3)
-    return memory.subtract(remember(model, share, sketch=memory.sketch), using_up=True) if share else memory
+    if share is None:
+        return memory, None
+    return memory.subtract(remember(model, share, sketch=memory.sketch), using_up=True), share
+
+
+def not_held(request: Request, memory: Memory | None, recipe: Recipe) -> int:
+    """Return how many samples of D_f a memory does not hold that should be without them."""
+    if memory is None or not _less_D_f(recipe):
+        return 0
+    return len(request.D_f) - int(_found(request.D_f, memory).sum())
 
 
 def held(data: Dataset, memory: Memory) -> Dataset | None:
     """Return what a memory holds of some data."""
     return _some(data, _found(data, memory))
+
+
+def goes_as_a_whole(request: Request, memory: Memory | None) -> bool:
+    """Whether D_f is taken for all of its class: so it is, unless a sketch knows more samples of it."""
+    classes = request.D_f.y.unique()
+    if request.pattern.name != "A" or len(classes) > 1:
+        return False
+    if memory is None or memory.sketch is None:
+        return True
+    return bool(memory.sketch.counts[classes] <= _found(request.D_f, memory).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +111,13 @@ class Succession:
         # The share first, then the memory, into the share's own room: both beside each other would not fit.
         share = remember(model, data, sketch=self.sketch)
         return self.kept().of(model).merge(share, using_up=True).of(new)
+
+
+def _less_D_f(recipe: Recipe) -> bool:
+    """Whether the recipe leans on a memory without D_f's share."""
+    return recipe.fisher_over == "D_r" and bool(
+        recipe.lambda_kl or recipe.lambda_s or recipe.balance != "none"
+    )
 
 
 def _found(data: Dataset, memory: Memory) -> Tensor:

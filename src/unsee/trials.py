@@ -29,7 +29,7 @@ from unsee.terms import PAIRED
 from unsee.twins import twins_of
 
 DIVERGED = "diverged"
-METHOD = 2  # one more whenever the same trial comes to another score: a study does not mix both
+METHOD = 3  # one more whenever the same trial comes to another score: a study does not mix both
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Trials:
         self.model, self.request, self.validation = model, request, validation
         self.base, self.budget, self.ranges, self.seed, self.device = base, budget, ranges, seed, device
         # F over D_r is the same for every trial: D_f's share is taken out once.
-        self.whole, self.memory = memory, over(model, request, memory, base)
+        self.whole, (self.memory, _) = memory, over(model, request, memory, base)
         self.folds = request.D_f.folds(budget.folds, seed)
         self.said, self.progress = False, progress
 
