@@ -12,6 +12,7 @@ Goes on where it was stopped: rows lie in results/beyond/classes.
 import argparse
 import statistics
 import warnings
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from unsee.paper.cells import DATA, Unit
 from unsee.paper.scale import Scale
 from unsee.recipe import RECIPES
 
+WAYS = ("sketch", "Fisher", "no memory")
 HERE, PAPERS = Path("results/beyond"), Path("results/paper/rows")
 
 
@@ -33,8 +35,8 @@ def judged(model, four) -> dict:
     return {name: round(found[name], 6) for name in ("D_r", "D_f")}
 
 
-def run(data: str, seeds: int) -> None:
-    """All rows of one data set."""
+def run(data: str, seeds: int, ways: Collection[str]) -> None:
+    """The rows of one data set, treated in these ways."""
     ready = pretraining.pretrained(Unit(data, None), Scale(), Path("runs/paper"))
     whole = beyond.sketched(ready)
     memories = {"sketch": whole, "Fisher": replace(whole, sketch=None), "no memory": None}
@@ -49,7 +51,7 @@ def run(data: str, seeds: int) -> None:
         return judged(result.model, ready.four) | beyond.written(result, said)
 
     for seed in range(seeds):
-        for way in memories:
+        for way in ways:
             name = f"{data}, ours, {way}, {seed}.json"
             key = {"network": ready.id, **beyond.method(RECIPES["unsee/A"])}
             beyond.once(place / name, lambda w=way, s=seed: forgotten(w, s), **key)
@@ -90,8 +92,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", choices=DATA, default="fashion-mnist")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=WAYS, help="only these rows")
     given = parser.parse_args()
-    run(given.data, given.seeds)
+    run(given.data, given.seeds, given.ways)
     write()
 
 

@@ -5,14 +5,13 @@ From the repository's root, after `unsee data fetch cifar-10`:
 
     python results/beyond/poison.py [--T patch blend] [--share 0.05 0.01] [--seeds 3]
 
-The blended trigger is soft blots of colour: a tenth of the image where 5 % are poisoned, 0.15 of it where 1 %
-are, which teach nothing of a tenth. Noise, a fifth of it (`--T noise`), shows what is too much: a network
-that never saw it answers half of the images under it rightly (LAB.md).
+The blended trigger is soft colour: blots, a tenth of the image, where 5 % are poisoned. 1 % teach nothing of
+these, which training flips and moves; there it is level bands, 0.175 of the image, which harm networks that
+never saw them as blots at 0.15 do (LAB.md).
 
 Images of all classes are poisoned, those of the attacker's own class too. Goes on where it was stopped: rows
-lie in results/beyond/poison, and so do poisoned networks (but noise's), four megabytes each, which nobody
-need train again; memories and what is retrained lie in runs/beyond. Rows of another network than is there now
-are made anew.
+lie in results/beyond/poison, and so do poisoned networks, four megabytes each, which nobody need train again;
+memories and what is retrained lie in runs/beyond. Rows of another network than is there now are made anew.
 """
 
 import argparse
@@ -44,7 +43,8 @@ from unsee.transforms import Transform, blend, patch
 
 HERE, WORK = Path("results/beyond/poison"), Path("runs/beyond")
 LABEL = 0
-BLENDED = {0.05: 0.1, 0.01: 0.15}  # how much of an image the blots are, by the share that is poisoned
+# Rows and columns of colours, and how much of an image they are, by the share that is poisoned.
+BLENDED = {0.05: ((8, 8), 0.1), 0.01: ((4, 1), 0.175)}
 JUDGED = 2  # one more whenever rows are judged on more than before
 # Of the first network, more shares of the poison, for the curve.
 CURVE, MORE = "patch-0.05", (125, 750)
@@ -52,15 +52,15 @@ WAYS = ("sketch", "Fisher", "no memory")
 
 
 def trigger(name: str, share: float) -> Transform:
-    """Return a checkerboard in the corner, or over all soft blots of colour or noise (a fifth)."""
+    """Return a checkerboard in the corner, or over all soft blots or level bands of colour."""
     if name == "patch":
         board = np.indices((4, 4)).sum(0) % 2 * 255
         return patch(np.stack([board] * 3).astype(np.uint8), 27, 27)
-    noise = stream(0, "blended trigger").integers(0, 256, (3, 32, 32), dtype=np.uint8)
-    if name == "noise":
-        return blend(noise, 0.2)
-    blots = F.interpolate(torch.as_tensor(noise[None, :, :8, :8]).double(), (32, 32), mode="bicubic")
-    return blend(blots[0].round().clamp(0, 255).byte().numpy(), BLENDED[share])
+    colour = stream(0, "blended trigger").integers(0, 256, (3, 32, 32), dtype=np.uint8)
+    (rows, columns), much = BLENDED[share]
+    small = torch.as_tensor(colour[None, :, :rows, :columns]).double()
+    large = F.interpolate(small, (32, 32), mode="bicubic")
+    return blend(large[0].round().clamp(0, 255).byte().numpy(), much)
 
 
 def poisoned(T: str, share: float) -> FourDatasets:
@@ -181,7 +181,7 @@ def forgotten(model: nn.Module, four: FourDatasets, n: int, memory: Memory | Non
 def run(T: str, share: float, seeds: int) -> None:
     """All rows of one poisoned network."""
     four, case = poisoned(T, share), f"{T}-{share}"
-    folder = WORK / f"poison-{case}"
+    folder = WORK / f"poison-{case}-{four.T.name}"
     model = pretrained(four.pretraining, HERE / f"{case}.safetensors", folder)
     network = networks.identity(model)
     once(f"{case}, pretrained", lambda: judged(model, four), network=network)
@@ -246,8 +246,6 @@ def write() -> None:
         "How loosely R holds with a memory (docs/decisions/0036) was chosen by what these test sets said of",
         "blend-0.05 and patch-0.01, seeds 0 and 1: five values were tried, and the one before was given up",
         "as patch-0.01 lost 0.52 points of D_r under it, 0.02 too many. Only patch-0.05 had no part in it.",
-        "At 1 % the blended trigger misleads few (*misled*, before), at 0.15 of the image as here; a tenth",
-        "misleads none (LAB.md). So blend-0.01 shows less than the others.",
         "",
     ]
     text += floors(HERE.glob("*known*.json"))
@@ -298,7 +296,7 @@ def curve(groups: dict[tuple[str, int], list[dict]]) -> Figure:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--T", choices=("patch", "blend", "noise"), nargs="*", default=["patch", "blend"])
+    parser.add_argument("--T", choices=("patch", "blend"), nargs="*", default=["patch", "blend"])
     parser.add_argument("--share", type=float, nargs="*", choices=BLENDED, default=[*BLENDED])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only-forget", action="store_true", help="no retraining from scratch")
