@@ -20,7 +20,7 @@ import statistics
 import sys
 import warnings
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -37,18 +37,18 @@ from unsee.datasets import Dataset, concatenate
 from unsee.formulation import Request
 from unsee.memory import Memory
 from unsee.randomness import seeded, stream
-from unsee.recipe import RECIPES
+from unsee.recipe import RECIPES, Recipe
 from unsee.report import figures
 from unsee.transforms import Transform, blend, patch
 
 HERE, WORK = Path("results/beyond/poison"), Path("runs/beyond")
-LABEL = 0
+LABEL, TRIGGERS = 0, ("patch", "blend")
 # Rows and columns of colours, and how much of an image they are, by the share that is poisoned.
 BLENDED = {0.05: ((8, 8), 0.1), 0.01: ((4, 1), 0.175)}
 JUDGED = 2  # one more whenever rows are judged on more than before
 # Of the first network, more shares of the poison, for the curve.
 CURVE, MORE = "patch-0.05", (125, 750)
-WAYS = ("sketch", "Fisher", "no memory")
+WAYS, THE_PAPERS = ("sketch", "Fisher", "no memory"), "the paper's recipe, B"
 
 
 def trigger(name: str, share: float) -> Transform:
@@ -169,11 +169,13 @@ def once(name: str, make, **key) -> dict:
     return beyond.once(HERE / f"{name}.json", make, **key, judged=JUDGED)
 
 
-def forgotten(model: nn.Module, four: FourDatasets, n: int, memory: Memory | None, seed: int) -> dict:
-    """Forget at default settings and return what came of it, and how many samples were passed."""
+def forgotten(
+    model: nn.Module, four: FourDatasets, n: int, memory: Memory | None, recipe: Recipe, seed: int
+) -> dict:
+    """Forget and return what came of it, and how many samples were passed."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        result = forget(model, known(four, n), memory, seed=seed, again=False)
+        result = forget(model, known(four, n), memory, recipe, seed=seed, again=False)
     found = judged(result.model, four) | {"samples": result.setting["samples passed"]}
     return found | beyond.written(result, said)
 
@@ -190,16 +192,18 @@ def run(T: str, share: float, seeds: int) -> None:
         remember(model, four.pretraining, sketch=32).save(path)
     whole = Memory.load(path)
     ways = {"no memory": None, "Fisher": replace(whole, sketch=None), "sketch": whole}
+    ways[THE_PAPERS] = ways["Fisher"]
     total = len(four.train.D_f)
     for seed in range(seeds):
         for n in dict.fromkeys((total, total // 10, 50, *(MORE if case == CURVE else ()))):
             rows: dict[str, dict] = {}
-            for way in WAYS:
-                make = lambda n=n, m=ways[way], s=seed: forgotten(model, four, n, m, s)  # noqa: E731
+            for way in (*WAYS, THE_PAPERS) if n == total else WAYS:
+                recipe = RECIPES["cifar-10/tile/B" if way == THE_PAPERS else "unsee"]
+                make = lambda n=n, m=ways[way], r=recipe, s=seed: forgotten(model, four, n, m, r, s)  # noqa: E731
                 if way == "Fisher" and rows["sketch"]["setting"]["replayed"] == "stand-ins":
                     make = lambda row=rows["sketch"]: without_sketch(row)  # noqa: E731
                 name = f"{case}, {way}, {n} known, {seed}"
-                rows[way] = once(name, make, network=network, **beyond.method(RECIPES["unsee"]))
+                rows[way] = once(name, make, network=network, **beyond.method(recipe))
 
 
 def without_sketch(row: dict) -> dict:
@@ -207,20 +211,22 @@ def without_sketch(row: dict) -> dict:
     return row | {"setting": row["setting"] | {"memory": "Fisher"}, "same run as": "sketch"}
 
 
-def retrained(T: str | None) -> None:
-    """Retrain from scratch without the poison: on clean data, or with T on half of it, labels right."""
-    four = poisoned(T or "patch", 0.05)
-    whole = sources.cifar_10().train
+def retrained(T: str | None, share: float) -> None:
+    """Retrain from scratch without the poison: on clean data, or with T on half of it, labels right.
+
+    The row is that of every network of this trigger; of clean data, of every network.
+    """
+    four, whole = poisoned(T or "patch", share), sources.cifar_10().train
     if T:
         half = stream(0, "with T").permutation(len(whole))[: len(whole) // 2].tolist()
         rest = sorted(set(range(len(whole))) - set(half))
         whole = concatenate([whole.subset(rest), four.T(whole.subset(half))], "clean, half of it with T")
-    name = f"retrained{f' with {T}' if T else ''}"
-    folder = WORK / f"poison-{name.replace(' ', '-')}"
+    folder = WORK / f"poison-retrained{f'-{four.T.name}' if T else ''}"
     model = pretrained(whole, folder / "model.safetensors", folder)
-    for shown in [T] if T else ["patch", "blend"]:
-        again = lambda t=shown: judged(model, poisoned(t, 0.05))  # noqa: E731
-        once(f"{shown}, {name}", again, network=networks.identity(model))
+    for name, part in product((T,) if T else TRIGGERS, BLENDED):
+        if (shown := poisoned(name, part)).T.name == four.T.name or not T:
+            row = f"{name}-{part}, retrained {'with T in training' if T else 'on D_r and D_f,clean'}"
+            once(row, lambda four=shown: judged(model, four), network=networks.identity(model))
 
 
 def write() -> None:
@@ -296,7 +302,7 @@ def curve(groups: dict[tuple[str, int], list[dict]]) -> Figure:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--T", choices=("patch", "blend"), nargs="*", default=["patch", "blend"])
+    parser.add_argument("--T", choices=TRIGGERS, nargs="*", default=[*TRIGGERS])
     parser.add_argument("--share", type=float, nargs="*", choices=BLENDED, default=[*BLENDED])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only-forget", action="store_true", help="no retraining from scratch")
@@ -305,6 +311,9 @@ if __name__ == "__main__":
     for share in () if given.page else given.share:
         for T in given.T:
             run(T, share, given.seeds)
-    for T in () if given.page or given.only_forget else (None, *given.T):
-        retrained(T)
+    if not (given.page or given.only_forget):
+        retrained(None, given.share[0])
+        for T in given.T:
+            for share in given.share:
+                retrained(T, share)
     write()
