@@ -217,6 +217,7 @@ def test_R_holds_the_more_loosely_the_more_classes_D_f_clean_has(
     request = Request("B", four.request("B").D_f.subset(rows), clean.subset(rows), four.T)
     loss = loss_of(exact, request, SHORT, memory, average=average)
     assert loss.R.lambda_kl == pytest.approx(times * SHORT.lambda_kl)
+    assert loss_of(exact, request, PAPERS, memory).R.lambda_kl == PAPERS.lambda_kl
 
 
 def test_no_step_is_longer_than_the_stride(exact, four):

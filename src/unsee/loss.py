@@ -249,7 +249,11 @@ class Loss:
         """Return how firmly R holds, in lambda_KL: samples of many classes hold D_r better than R can.
 
         firmness^(1 - s) OF_ALL^s,  s = 0 where D_f,clean is of one class, 1 where it is of all (decision 36)
+
+        The paper's penalty counts lambda_KL times, as it is given.
         """
+        if self.recipe.remembering == "penalty":
+            return 1.0
         clean = self.request.D_f_clean
         classes = 1 if clean is None else len(clean.y.unique())
         s = (classes - 1) / max(self.classes - 1, 1)
