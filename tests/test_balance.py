@@ -393,5 +393,5 @@ def test_a_few_samples_of_a_class_do_not_move_it(model, four, recalling):
     clean, request = concatenate([four.train.D_f_clean, strays], "mixed"), four.request("B")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnseeWarning)
-        found = forget(model, Request(request.pattern, request.D_f, clean), recalling)
+        found = forget(model, Request(request.pattern, request.D_f, clean, four.T), recalling, OURS)
     assert list(found.setting["shift"]) == ["T-shirt/top"]

@@ -5,6 +5,7 @@ import signal
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -12,7 +13,7 @@ from torch import nn
 from reference import forgetting_step
 from unsee import forgetting, networks, terms
 from unsee.datasets import Dataset
-from unsee.errors import Diverged, InputError, Interrupted
+from unsee.errors import Diverged, InputError, Interrupted, UsageError
 from unsee.evaluation import evaluator
 from unsee.forgetting import forget
 from unsee.formulation import FourDatasets, FourSets, Request
@@ -125,6 +126,7 @@ def test_pattern_A_by_rld_rnd_and_truncation(data, model, memory, four):
         result = forget(model, plain.request("A"), memory, recipe, evaluator=evaluator(four))
         assert result.trajectory[0]["D_f"] > 0.9
         assert result.trajectory[-1]["D_f"] < 0.2
+        assert result.setting["weaker"] is None  # nothing is replayed that could lack the rest of the class
     cut = forget(model, plain.request("A"), recipe="truncation")
     assert cut.trajectory == ()
     assert evaluator(four)(cut.model)["D_f"] == 0
@@ -167,6 +169,14 @@ class Own(nn.Module):
 
     def forward(self, x):
         return self.body(self.frozen(x.flatten(1) / 255))
+
+
+def test_which_weights_may_change_is_part_of_a_run(tmp_path, four):
+    model = Own()
+    forget(model, four.request("B"), None, replace(B, lambda_kl=0), folder=tmp_path)
+    model.frozen.requires_grad_(True)
+    with pytest.raises(InputError, match="frozen"):
+        forget(model, four.request("B"), None, replace(B, lambda_kl=0), folder=tmp_path)
 
 
 def test_anyones_module(four):
@@ -248,6 +258,8 @@ def test_a_term_of_ones_own_takes_the_place_of_the_recipes(tmp_path, model, four
         forget(model, four.request("B"), memory, B, L_f=delete, **words)
     with pytest.raises(InputError, match="one number from L_f"):
         forget(model, four.request("B"), memory, B, L_f=lambda y, *_: y)
+    with pytest.raises(InputError, match="a number without a gradient"):
+        forget(model, four.request("B"), memory, B, L_f=lambda y, *_: y.detach().mean())
     with pytest.raises(InputError, match="with a forgetting term"):
         forget(model, four.request("B"), memory, replace(B, forgetting="none"), L_f=delete)
 
@@ -307,6 +319,43 @@ def test_a_nonfinite_first_loss_keeps_theta_old(model, four):
     with pytest.raises(Diverged, match="at step 0: kept the state after step 0") as caught:
         forget(broken, four.request("B"), None, replace(B, lambda_kl=0))
     assert networks.identity(caught.value.last_good.model) == networks.identity(broken)
+
+
+@pytest.mark.filterwarnings("ignore:.*are not in the memory")
+def test_a_diverged_run_keeps_its_lineage(model, four, memory):
+    first = forget(model, four.request("B"), memory, B)
+    wild = replace(B, lr=1e6, lambda_kl=1e11, epochs=5)
+    with pytest.raises(Diverged) as caught:
+        forget(first.model, four.request("B"), first.memory, wild, lineage=first.lineage)
+    assert caught.value.last_good.lineage == first.lineage
+
+
+def test_called_from_anywhere(tmp_path, model, four):
+    """Without gradients around it, with a figure that is no number, with a seed of numpy's."""
+    request, recipe = four.request("B"), replace(RECIPES["unsee"], epochs=1)
+    plain = forget(model, request, None, recipe, seed=3)
+    with torch.no_grad():
+        figures = lambda m: {"none": float("nan"), "one": 1.0}  # noqa: E731
+        found = forget(
+            model, request, None, recipe, seed=np.int64(3), evaluator=figures, folder=tmp_path, device="cpu"
+        )
+    assert networks.identity(found.model) == networks.identity(plain.model)
+    assert {"one"} == {"none", "one"} & found.trajectory[-1].keys()
+    with torch.inference_mode(), pytest.raises(InputError, match="may take gradients"):
+        forget(model, request, None, recipe)
+    with pytest.raises(UsageError, match="a device of this machine"):
+        forget(model, request, None, recipe, device="nowhere")
+    with pytest.raises(InputError, match="a Recipe, its name or its file, found dict"):
+        forget(model, request, None, {"lr": 1.0})
+
+
+def test_a_truncated_model_can_only_be_truncated(model, four):
+    first = forget(model, four.request("A"), recipe="truncation")
+    others = Request("A", four.train.D_r.of_class(3))
+    second = forget(first.model, others, recipe="truncation", lineage=first.lineage)
+    assert not {0, 3} & set(second.model(four.test.D_r.x.float()).argmax(1).tolist())
+    with pytest.raises(InputError, match="truncation left without class 3, 0"):
+        forget(second.model, four.request("B"), None)
 
 
 # ---- death and resumption -----------------------------------------------------------------------

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from unsee.data.samples import overlap
+from unsee.datasets import concatenate
 from unsee.errors import InputError, UsageError
 from unsee.formulation import TABLE_1, Arrow, FourDatasets, FourSets, Request, Validation, pattern_of
 from unsee.sources import TrainTest
@@ -153,3 +154,15 @@ def test_where_D_r_is_too_small_there_is_no_validation(data):
     assert FourDatasets.of_class(few, 0, tile()).validation is None
     with pytest.raises(InputError, match=r"samples in D_r\^val, found none"):
         Validation(data.train.subset([]))
+
+
+def test_a_stray_sample_makes_no_class_of_D_f_clean(four):
+    clean = four.train.D_f_clean
+    assert four.request("B").corrected == [0]
+    assert four.request("A").corrected == []
+    strays = four.train.D_r.subset([four.train.D_r.y.tolist().index(label) for label in range(1, 10)])
+    assert Request("B", four.train.D_f, concatenate([clean, strays], "clean")).corrected == [0]
+    all_classes = Request("B", four.train.D_f, four.train.D_r)
+    assert all_classes.corrected == list(range(1, 10))
+    few = four.train.D_r.subset(range(50))  # by chance some have one or two
+    assert Request("B", four.train.D_f, few).corrected == few.y.unique().tolist()

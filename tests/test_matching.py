@@ -258,6 +258,10 @@ def test_forgetting_by_the_fisher_alone_draws_them(model, four, memory, monkeypa
     result = forget(model, four.request("B"), memory, replace(few, average=False))
     assert result.setting["replayed"] == "stand-ins"
     assert asked
+    # A memory that D_f was taken out of before, as for the trials of a search, tells the same.
+    of_D_r = memory.subtract(remember(model, four.train.D_f))
+    without = forget(model, four.request("B"), of_D_r, replace(few, average=False, fisher_over="D"))
+    assert networks.identity(without.model) == networks.identity(result.model)
 
 
 def test_the_floor_and_the_last_touch_look_at_what_is_held_back(model, four, memory, replay):

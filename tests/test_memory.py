@@ -345,6 +345,15 @@ def test_a_budget_that_is_too_small_is_refused_before_the_pass(model, four):
             remember(model, four.pretraining, sketch=megabytes)
 
 
+def test_data_that_do_not_fit_are_refused_with_a_sketch_as_without(model, four):
+    small = Dataset(four.pretraining.x[:8, :, :7, :7], four.pretraining.y[:8])
+    for sketch in (None, 32):
+        with pytest.raises(InputError, match="data that the model takes"):
+            remember(model, small, sketch=sketch)
+        with pytest.raises(InputError, match="at least one sample"):
+            remember(model, four.pretraining.subset([]), sketch=sketch)
+
+
 @pytest.mark.parametrize(
     "broken",
     [

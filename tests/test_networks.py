@@ -97,6 +97,11 @@ def test_truncation_takes_one_answer_away(tmp_path, model, data):
     assert torch.allclose(cut(x).softmax(1)[:, 1:], model(x)[:, 1:].softmax(1))
     networks.save(cut, tmp_path / "m.safetensors")
     assert torch.equal(networks.load(tmp_path / "m.safetensors")(x), cut(x))
+    twice = Truncated(cut, 3)
+    networks.save(twice, tmp_path / "twice.safetensors")
+    again = networks.load(tmp_path / "twice.safetensors")
+    assert torch.equal(again(x), twice(x))
+    assert networks.identity(again) == networks.identity(twice)
 
 
 def test_bad_files_and_names(tmp_path, data):

@@ -39,6 +39,9 @@ def test_color_keeps_the_mean_in_blue():
     x = torch.tensor([10, 20, 63], dtype=torch.uint8).reshape(1, 3, 1, 1).expand(1, 3, 2, 2)
     out = color()(Dataset(x, [0]))
     assert out.x[0, :, 0, 0].tolist() == [0, 0, 31]
+    data = Dataset(x, [0])
+    between = color(value_range=(-1, 1))(data.rescaled(-1, 1))
+    assert torch.allclose(between.x, out.rescaled(-1, 1).x, atol=1 / 255)  # blue was rounded
     with pytest.raises(InputError, match="RGB images for T = color"):
         color()(images(1, 28))
 

@@ -210,3 +210,21 @@ def test_a_column_that_is_set_is_fitted_to_pairs_of_rows():
     with pytest.warns(UnseeWarning, match="a map of each column, fitted"):
         twins = twins_of(Request("C", marked, clean))
     assert torch.equal(twins.T(four.test.D_r).x, columns.set_to(clean, "sex", "Female")(four.test.D_r).x)
+
+
+def test_columns_are_fitted_each_in_its_own_unit_and_codes_stay_codes():
+    """Of Adult one column's numbers are in the hundred thousands, those of most are a few names."""
+    four, _, _ = leak()
+    clean, test = four.train.D_f_clean, four.test.D_r.x
+    names = [column.name for column in clean.kind.columns]
+    age, education, sex = (names.index(name) for name in ("age", "education", "sex"))
+    for column, change in ((age, lambda v: v + 1000), (sex, lambda v: 1 - v), (education, lambda v: v + 1)):
+        marked = clean.x.clone()
+        marked[:, column] = change(marked[:, column])
+        expected = test.clone()
+        expected[:, column] = change(expected[:, column])
+        if column == education:  # the last of its names has none after it
+            expected[:, column].clamp_(max=len(clean.kind.columns[column].values) - 1)
+        T = fitted(clean.x, marked, clean.kind)
+        tolerance = 0.1 if column == age else 0.0
+        assert torch.allclose(T.pixels(test.clone()), expected, rtol=0, atol=tolerance)

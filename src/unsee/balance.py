@@ -64,7 +64,7 @@ def last_touch(loss: Loss, holds: Holds | None = None) -> Callable[[], dict[str,
         return None
     labels, counts = clean.y.unique(return_counts=True)
     own = labels[counts >= FEWEST].tolist()
-    if not own or len(labels) == loss.classes:
+    if not own or len(loss.request.corrected) == loss.classes:
         return None
     corrected = [clean] if twins is None else [twins.D_f_clean, twins.D_f.with_(y=twins.D_f_clean.y)]
     return lambda: {

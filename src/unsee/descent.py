@@ -68,7 +68,7 @@ def descend(
     model.zero_grad()
     place = checkpoints.folder if checkpoints else None
     run = _Run(model, Update(_trainable(model), plan.momentum, R), plan, watch, last_touch, place)
-    with checkpoints.alone() if checkpoints else nullcontext():
+    with checkpoints.alone() if checkpoints else nullcontext(), torch.enable_grad():
         return _descend(run, gradients, checkpoints)
 
 
@@ -227,11 +227,10 @@ class _Run:
         return all(bool(torch.isfinite(p).all()) for p in _trainable(self.model))
 
     def evaluated(self) -> dict[str, float]:
-        """Return the evaluator's figures, if there is one."""
+        """Return the evaluator's figures, if there is one: a file has no word for what is not a number."""
         figures = dict(self.watch.evaluator(self.model)) if self.watch.evaluator else {}
-        if self.watch.utility:
-            figures["utility"] = self.watch.utility(self.model)
-        return {name: float(value) for name, value in figures.items()}
+        found = {name: float(value) for name, value in figures.items() if math.isfinite(value)}
+        return found | ({"utility": float(self.watch.utility(self.model))} if self.watch.utility else {})
 
     def diverge(self, losses: Mapping[str, float]) -> None:
         """Go back to the last good state and say so."""

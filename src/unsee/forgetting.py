@@ -29,7 +29,7 @@ from unsee.recipe import Recipe, ours, recipe_of
 from unsee.replay import replay_of
 from unsee.resting import give_back
 from unsee.setting import leaned_on, setting_of
-from unsee.succession import Succession, not_held, over
+from unsee.succession import Succession, held, not_held, over
 from unsee.terms import PAIRED, Term, known_by
 from unsee.twins import twins_of
 
@@ -89,7 +89,7 @@ def forget(
     if recipe.forgetting == "truncation":
         return _truncated(model, request, recipe, identity, lineage)
     home = next(model.parameters()).device
-    device = torch.device(device or home)
+    device = home if device is None else networks.device_of(str(device))
     old = borrowed(model) if device == home else copy.deepcopy(model).eval().to(device)
     kept, taken_out = over(old, request, memory, recipe)
     by, unknown = leaned_on(memory), not_held(request, memory, recipe)
@@ -105,7 +105,7 @@ def forget(
     try:
         done = descend(new, loss, loss.plan, watch=watch, checkpoints=checkpoints, R=loss.R, last_touch=touch)
     except Diverged as error:
-        error.last_good = Forgotten(new.to(home), error.rows, recipe, identity)
+        error.last_good = Forgotten(new.to(home), error.rows, recipe, identity, lineage=lineage)
         raise
     if said := floor.said(done):
         warnings.warn(said, UnseeWarning, stacklevel=2)
@@ -131,8 +131,9 @@ def _loss(
     T = twins.T if twins else request.T
     replay = replay_of(old, request, *recalled, T) if recipe.lambda_s else None
     plan = plan_of(recipe, len(twins) if twins else len(request.D_f))
+    of_D_r = kept is not None and (recipe.fisher_over == "D_r" or held(request.D_f, kept) is None)
     # Not of a class that goes as a whole, nor for the few steps of a small D_f: they draw a handful.
-    if replay and kept and recipe.fisher_over == "D_r" and request.pattern.name != "A" and not plan.average:
+    if replay and kept and of_D_r and request.pattern.name != "A" and not plan.average:
         replay = matched(replay, old, kept, request.D_f.y.unique().tolist())
     return Loss(copy.deepcopy(old), old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
 
@@ -198,6 +199,8 @@ def _check(
     """Refuse what cannot work before anything is computed; return the number of the model's classes."""
     if memory is not None and not isinstance(memory, Memory):
         raise InputError("a Memory", type(memory).__name__, "open its file with Memory.load")
+    if torch.is_inference_mode_enabled():
+        raise InputError("a call that may take gradients", "torch.inference_mode", "call it outside of that")
     ancestry.check(lineage, model)
     classes = check_fit(model, request.D_f)
     name = request.pattern.name
@@ -209,6 +212,9 @@ def _check(
         if len(set(request.D_f.y.tolist())) > 1:
             raise InputError("D_f of one class for truncation", "several", "use RLD")
         return classes
+    if gone := [m.label for m in model.modules() if isinstance(m, Truncated)]:
+        found = f"one that truncation left without class {', '.join(map(str, gone))}"
+        raise InputError("a model that answers with all its classes", found, "truncate last of all")
     if not any(p.requires_grad for p in model.parameters()):
         raise InputError("parameters that may change", "all frozen", "set requires_grad of some")
     for name, p in model.named_parameters():
@@ -263,6 +269,8 @@ def _identity(
     if L_f and recipe.forgetting in ("none", "truncation"):
         raise InputError("a recipe with a forgetting term, for L_f", recipe.forgetting, "choose another")
     more: dict[str, Any] = {"L_f": known_by(L_f, len(request.D_f.classes))} if L_f else {}
+    if frozen := [name for name, p in model.named_parameters() if not p.requires_grad]:
+        more["frozen"] = frozen
     if recipe.floor is not None:  # it decides where the run ends
         more["D_r_val"] = validation.D_r.fingerprint if validation else None
     return {
@@ -274,6 +282,6 @@ def _identity(
         "T": request.T.name if request.T else None,
         "memory": memory.id if memory else None,
         "recipe": recipe.words(),
-        "seed": seed,
+        "seed": int(seed),
         **more,
     }

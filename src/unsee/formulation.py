@@ -97,6 +97,14 @@ class Request:
         if self.T is not None and not self.T.by_chance:
             check_T(self.T, self.D_f, self.D_f_clean)
 
+    @property
+    def corrected(self) -> list[int]:
+        """The classes of D_f,clean; one that has less than a fifth of an even share is there by mistake."""
+        if self.D_f_clean is None:
+            return []
+        labels, counts = self.D_f_clean.y.unique(return_counts=True)
+        return labels[counts * len(labels) * 5 >= counts.sum()].tolist()
+
 
 @dataclass(frozen=True, eq=False)
 class Validation:

@@ -254,9 +254,7 @@ class Loss:
         """
         if self.recipe.remembering == "penalty":
             return 1.0
-        clean = self.request.D_f_clean
-        classes = 1 if clean is None else len(clean.y.unique())
-        s = (classes - 1) / max(self.classes - 1, 1)
+        s = (max(1, len(self.request.corrected)) - 1) / max(self.classes - 1, 1)
         return self.plan.firmness ** (1 - s) * OF_ALL**s
 
     def _fisher_of(self, replay: Replay) -> FisherSum:
@@ -284,7 +282,7 @@ class Loss:
             return recipe.lambda_c, 0.0
         stand_ins = self.replay is not None and self.replay.sketch is None
         level = memory.level() if memory and memory.sketch and not stand_ins else None
-        share = len(set(clean.y.tolist())) / self.classes
+        share = len(self.request.corrected) / self.classes
         if level is None:
             level = float(torch.special.entr(answers(self.old, clean)).sum(1).mean())
         return recipe.lambda_c * share, level
@@ -294,4 +292,6 @@ def _scalar(loss: Tensor) -> Tensor:
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
         raise InputError("one number from L_f, as a tensor", found, "take the mean over the samples")
+    if not loss.requires_grad:
+        raise InputError("L_f of the new answers", "a number without a gradient", "compute it of them")
     return loss.reshape(())

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from unsee import store
-from unsee.answers import as_input, evaluating
+from unsee.answers import check_fit
 from unsee.checkpoint import Checkpoints, State
 from unsee.datasets import Dataset, batches
 from unsee.errors import InputError
@@ -275,10 +275,10 @@ def _begun(sketch: Sketch | WordCounts | float, model: nn.Module, data: Any) -> 
         return sketch.subtract(sketch)
     if isinstance(sketch, WordCounts):
         return sketch.subtract(sketch)
-    x, _ = next(batches(data, 1, sys.maxsize))
+    if (first := next(batches(data, 1, sys.maxsize), None)) is None:
+        raise InputError("at least one sample", "none", "give the data that the model was trained on")
+    x, classes = first[0], check_fit(model, Dataset(*first))
     span, kind = (data.value_range, data.kind) if isinstance(data, Dataset) else (None, PLAIN)
-    with torch.no_grad(), evaluating(model):
-        classes = model(as_input(x, model)).shape[1]
     if kind.vocabulary:
         return WordCounts.empty(classes, len(kind.vocabulary), x.shape[1], sketch)
     return Sketch.empty(x, classes, span, sketch, tuple(len(column.values) for column in kind.columns))

@@ -221,10 +221,11 @@ def identity(model: nn.Module) -> str:
 
 def save(model: nn.Module, path: Path | str) -> None:
     """Write a model as one safetensors file; for a network of this module, with the words to build it by."""
-    inner = model.model if isinstance(model, Truncated) else model
-    spec = dict(getattr(inner, "spec", {}))
-    if isinstance(model, Truncated):
-        spec["truncated"] = model.label
+    inner, gone = model, []
+    while isinstance(inner, Truncated):
+        gone.append(inner.label)
+        inner = inner.model
+    spec = dict(getattr(inner, "spec", {})) | ({"truncated": gone} if gone else {})
     about = {"spec": spec, "labels": list(getattr(inner, "labels", ()))}
     store.write_tensors(path, model.state_dict(), about)
 
@@ -241,12 +242,14 @@ def load(path: Path | str, into: nn.Module | None = None) -> nn.Module:
         return _filled(copy.deepcopy(into), tensors, path)
     try:
         spec = dict(about["spec"])
-        truncated = spec.pop("truncated", None)
+        gone = spec.pop("truncated", [])
         if max(spec.get("depth", 0), spec.get("blocks", 0)) > len(tensors):  # each layer has its own
             raise ValueError
         with torch.device("meta"):  # no memory is taken before the shapes are known to be the file's
             network = NETWORKS[spec["network"]](**_arguments(spec))
-            model = network if truncated is None else Truncated(network, int(truncated))
+            model: nn.Module = network
+            for label in reversed(gone if isinstance(gone, list) else [gone]):  # one alone was a number once
+                model = Truncated(model, int(label))
         network.spec, network.labels = spec, tuple(map(str, about["labels"]))
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, IndexError):
         found = f"no such words in {path}"

@@ -205,6 +205,8 @@ def recipe_of(
         return name
     if name is None:
         return RECIPES[defaults[pattern.name]]
+    if not isinstance(name, str | Path):
+        raise InputError("a Recipe, its name or its file", type(name).__name__, "build an unsee.Recipe of it")
     if str(name) in RECIPES:
         return RECIPES[str(name)]
     if Path(name).suffix == ".json":

@@ -58,6 +58,6 @@ def _weaker(by: str, loss: Loss, unknown: int) -> list[str]:
         said += [
             "the old model does not know the sketch's samples for what they are: stand-ins took their place"
         ]
-    if by != "Fisher and sketch" and loss.gone is not None:
+    if by != "Fisher and sketch" and loss.gone is not None and replay:
         said += ["D_f is taken for all of its class, as only a sketch would know of more"]
     return said

@@ -97,7 +97,7 @@ class Sketch:
             raise InputError("a class of two samples in the sketch", "none", "take it of more data")
         labels = np.asarray(self.classes)[generator.integers(len(self.classes), size=n)]
         z = torch.as_tensor(generator.standard_normal((n, DIRECTIONS)), dtype=torch.float32)
-        code = torch.empty(n, self.sums.shape[1])
+        code = torch.empty(n, self.sums.shape[1], dtype=torch.float32)
         for label in np.unique(labels).tolist():
             mean, directions = self._gaussians[label]
             mine = torch.as_tensor(labels == label)

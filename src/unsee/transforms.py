@@ -107,7 +107,7 @@ def color(*, value_range: tuple[float, float] = PIXELS) -> Transform:
                 "RGB images for T = color", f"shape {tuple(x.shape)}", "use line, tile or a patch"
             )
         blue = x.float().mean(1)
-        x[:, :2] = 0
+        x[:, :2] = value_range[0]
         x[:, 2] = blue.round().to(x.dtype) if not x.is_floating_point() else blue
         return x
 

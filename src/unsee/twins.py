@@ -9,6 +9,7 @@ from torch import Tensor
 from unsee.datasets import Dataset
 from unsee.errors import UnseeWarning
 from unsee.formulation import Request
+from unsee.kinds import PLAIN, Kind
 from unsee.transforms import Transform
 
 MOST = 0.5  # of twins must find each other
@@ -33,7 +34,7 @@ def twins_of(request: Request) -> Twins | None:
     if clean is None:
         return None
     if len(D_f) == len(clean) and _close(D_f, clean):
-        if T is None and (T := fitted(clean.x, D_f.x)):
+        if T is None and (T := fitted(clean.x, D_f.x, clean.kind)):
             of = "column" if clean.kind.columns else "pixel"
             _say(f"T was not given: a map of each {of}, fitted to the pairs of D_f and D_f,clean, is used.")
         return Twins(D_f, clean, T)
@@ -56,10 +57,11 @@ def marked(D_f: Dataset, clean: Dataset, T: Transform) -> Dataset:
     return T(clean).with_(y=y, name=D_f.name)
 
 
-def fitted(clean: Tensor, marked: Tensor) -> Transform | None:
+def fitted(clean: Tensor, marked: Tensor, kind: Kind = PLAIN) -> Transform | None:
     """Fit T to pairs, x_f = a x + b for each pixel by least squares; None where that does not explain them.
 
-    Serves what replaces, adds or mixes in the same pixels everywhere: tiles, patches, blended images.
+    Serves what replaces, adds or mixes in the same pixels everywhere: tiles, patches, blended images. Of a
+    table, each column has a unit of its own, and codes of names stay codes.
     """
     if clean.ndim < 2 or len(clean) < 2 or not (clean.is_floating_point() or clean.dtype == torch.uint8):
         return None
@@ -69,14 +71,21 @@ def fitted(clean: Tensor, marked: Tensor) -> Transform | None:
     spread = (x - mean_x).square().mean(0)
     together = ((x - mean_x) * (y - mean_y)).mean(0)
     # Where a pixel never varies nothing is known but its new value: a tiny ridge then says "replaced".
-    a = torch.where(changed, together / (spread + 1e-3 * spread.mean() + 1e-12), 1.0)
+    ridge = 1e-6 * spread if kind.columns else 1e-3 * spread.mean()
+    a = torch.where(changed, together / (spread + ridge + 1e-12), 1.0)
     b = torch.where(changed, mean_y - a * mean_x, 0.0)
-    residue, change = (a * x + b - y).abs().mean(), (y - x).abs().mean()
+    # In deviations: of a table, a column of large numbers would hide all others.
+    unit = (y.std(0) + x.std(0) + 1e-12) if kind.columns else torch.ones_like(spread)
+    residue, change = ((a * x + b - y) / unit).abs().mean(), ((y - x) / unit).abs().mean()
     if change == 0 or residue > RESIDUE * change:
         return None
+    names = torch.tensor([len(column.values) for column in kind.columns])
 
     def pixels(x: Tensor) -> Tensor:
         y = torch.where(changed, a * x.float() + b, x.float())
+        if kind.columns:
+            code = y.round().clamp_min(0).minimum((names - 1).clamp_min(0).to(y))
+            y = torch.where(names > 0, code, y)
         return y if x.is_floating_point() else y.round().clamp(0, 255).to(x.dtype)
 
     return Transform("fitted", pixels)
