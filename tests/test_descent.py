@@ -517,10 +517,10 @@ def after_steps(steps):
     return model.weight.detach().clone()
 
 
-@pytest.mark.parametrize("kept_in_a_folder", [False, True])
-def test_a_way_that_diverges_goes_back_to_the_last_good_mean(tmp_path, kept_in_a_folder):
+@pytest.mark.parametrize("kept", ["nowhere", "in a folder", "in a folder, stopped as an epoch ended"])
+def test_a_way_that_diverges_goes_back_to_the_last_good_mean(tmp_path, kept):
     model, seen = line(), []
-    words = {"checkpoints": Checkpoints(tmp_path, {}, seconds=0)} if kept_in_a_folder else {}
+    words = {"checkpoints": Checkpoints(tmp_path, {}, seconds=0)} if "folder" in kept else {}
 
     def diverging(step):
         losses = parabola(model)(step)
@@ -528,6 +528,11 @@ def test_a_way_that_diverges_goes_back_to_the_last_good_mean(tmp_path, kept_in_a
 
     watch = Watch(evaluator=lambda m: seen.append(m.weight.detach().clone()) or {})
     plan = Plan(lr=0.02, momentum=0.9, epochs=3, n=6, batch_size=2, average=True)
+    if "stopped" in kept:
+        asked = iter([False] * 5 + [True])
+        with pytest.raises(Interrupted):
+            descend(model, diverging, plan, watch=replace(watch, stop=lambda: next(asked)), **words)
+        model = line()
     with pytest.raises(Diverged, match="kept the state after step 6"):
         descend(model, diverging, plan, watch=watch, **words)
     assert torch.equal(model.weight, seen[2])
