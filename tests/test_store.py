@@ -250,3 +250,10 @@ def test_what_is_no_file_is_not_read(path):
     for read in (store.read_text, store.read_json):
         with pytest.raises(InputError, match="something else"):
             read(path)
+
+
+def test_what_cannot_be_written_for_another_reason_than_room_says_so(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreError, match=r"a file that may be written at .*folder.*choose another place"):
+        store.write_bytes(tmp_path / "folder", b"page")
+    assert not list((tmp_path / "folder").iterdir())

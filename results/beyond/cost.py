@@ -1,6 +1,6 @@
 """What forgetting costs and what it is worth, by how much of D_f is at hand: Fashion-MNIST, tile, a sketch.
 
-From the repository's root, after `python results/beyond/run.py`:
+From the repository's root, after `unsee data fetch fashion-mnist`:
 
     python results/beyond/cost.py [--seeds 3]
 
@@ -20,13 +20,13 @@ import run as beyond
 from matplotlib.figure import Figure
 from page import floors, mark, told
 
-from unsee import FourDatasets, forget, networks, sources, store, tile, train
+from unsee import FourDatasets, forget, networks, store
 from unsee.formulation import SETS
 from unsee.memory import Memory
 from unsee.recipe import RECIPES
 from unsee.report import figures
 
-HERE, WORK = Path("results/beyond"), beyond.WORK / "fashion-mnist-tile"
+HERE = Path("results/beyond")
 SIZES = (50, 200, 546, 2000, 6000)  # 546: one in a hundred of the training set
 RETRAINING = 5  # epochs, over D_r and D_f,clean
 
@@ -80,10 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=3)
     seeds = parser.parse_args().seeds
-    four = FourDatasets.of_class(sources.fashion_mnist(), 0, tile())
-    D = four.pretraining
-    model = train(networks.network("mlp", D), D, epochs=5, folder=WORK).model
-    memory = Memory.load(WORK / "sketch.safetensors")
+    four, model, memory = beyond.ready("fashion-mnist", "tile")
     for size in SIZES:
         for seed in range(seeds):
             path = HERE / "cost" / f"{size}, {seed}.json"

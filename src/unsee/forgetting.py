@@ -33,6 +33,8 @@ from unsee.succession import Succession, held, not_held, over
 from unsee.terms import PAIRED, Term, known_by
 from unsee.twins import twins_of
 
+STUCK = 1e-5  # of theta's length: who moves by less has learnt nothing
+
 
 @dataclass(frozen=True, eq=False)
 class Forgotten:
@@ -107,9 +109,9 @@ def forget(
     except Diverged as error:
         error.last_good = Forgotten(new.to(home), error.rows, recipe, identity, lineage=lineage)
         raise
-    if said := floor.said(done):
-        warnings.warn(said, UnseeWarning, stacklevel=2)
     line = (*lineage, _generation(new, old, request, identity, floor, done))
+    if said := floor.said(done) or _stuck(line[-1].moved):
+        warnings.warn(said, UnseeWarning, stacklevel=2)
     setting = setting_of(by, loss, floor, done, unknown)
     del loss, touch, floor, watch  # F and much else: the memory needs the room
     heir = aside.memory(old, new, forgotten=done.back_to != 0) if aside else None
@@ -136,6 +138,12 @@ def _loss(
     if replay and kept and of_D_r and request.pattern.name != "A" and not plan.average:
         replay = matched(replay, old, kept, request.D_f.y.unique().tolist())
     return Loss(copy.deepcopy(old), old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
+
+
+def _stuck(moved: float) -> str:
+    """Say that nothing was learnt, where that is so."""
+    text = f"The weights moved by {100 * moved:.1g} % of their length: nothing was forgotten"
+    return f"{text}; lower lr or lambda_kl, or raise what is too low." if moved < STUCK else ""
 
 
 def _watch(

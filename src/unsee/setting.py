@@ -53,7 +53,8 @@ def _weaker(by: str, loss: Loss, unknown: int) -> list[str]:
         holds = "stand-ins made of what is at hand hold" if replay else "nothing holds"
         said += [f"without a memory {holds} D_r in its place (a memory is taken by `remember`)"]
     if unknown:
-        said += [f"{unknown:,} samples of D_f are not in the memory, which may hold them under other labels"]
+        why = "never trained on, forgotten before, or there under other labels"
+        said += [f"{unknown:,} samples of D_f are not in the memory: {why}"]
     if by == "Fisher and sketch" and replay and replay.source == "stand-ins":
         said += [
             "the old model does not know the sketch's samples for what they are: stand-ins took their place"

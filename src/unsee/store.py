@@ -7,6 +7,7 @@ safetensors notices a flipped bit.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -284,4 +285,6 @@ def _unwritable(path: Path, size: int, error: OSError) -> StoreError:
     found = f"{error.strerror} (nothing at that place was changed)"
     if isinstance(error, FileExistsError | NotADirectoryError):
         return StoreError(f"a folder at {path.parent}", found, "choose another folder")
+    if isinstance(error, IsADirectoryError | PermissionError) or error.errno == errno.EROFS:
+        return StoreError(f"a file that may be written at {path}", found, "choose another place")
     return StoreError(f"room for {size:,} bytes at {path}", found, "free space or choose another folder")

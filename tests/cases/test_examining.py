@@ -9,8 +9,9 @@ from shop import write_case
 from unsee import networks, remember
 from unsee.cases import case
 from unsee.cases.examining import examine, symptom
-from unsee.datasets import Dataset
+from unsee.datasets import Dataset, concatenate
 from unsee.errors import InputError, UnseeError, UnseeWarning, UsageError
+from unsee.memory import Memory
 
 CLASSES = ["T-shirt-top", "Trouser", "Pullover", "Dress", "Coat"]
 MODEL = {"weights": "model.pth", "network": "mlp", "options": {"shape": [1, 14, 14], "depth": 3}}
@@ -43,6 +44,7 @@ def test_a_case_that_holds_together(shop):
     assert len(words["sha256"]["recipe"]) == 64
 
 
+@pytest.mark.filterwarnings("ignore:.*the class of `forget`")
 def test_the_symptom_is_confirmed_first(shop):
     said = symptom(examined(shop))
     assert "100.0% of `forget` and" in said
@@ -51,6 +53,7 @@ def test_the_symptom_is_confirmed_first(shop):
     assert "by their labels." in symptom(examined(shop, pattern="A", clean=None, trigger=None))
 
 
+@pytest.mark.filterwarnings("ignore:.*the class of `forget`")
 def test_a_model_that_does_not_react_is_not_treated(here):
     net = networks.mlp((1, 14, 14), 5, depth=3)
     with torch.no_grad():
@@ -115,6 +118,25 @@ def test_a_memory_must_be_of_this_model(here):
         examined(here, memory="memory.safetensors")
 
 
+def test_what_is_kept_to_judge_by_is_taken_out_of_the_memory_too(here):
+    """Else the class that is to go would stay in it, and be held."""
+    ready = examined(here)
+    D = concatenate([ready.four.train.D_f, ready.four.test.D_f, ready.four.test.D_r], "D")
+    remember(ready.model, D, sketch=1).save(here / "memory.safetensors")
+    ready = examined(here, memory="memory.safetensors")
+    assert ready.memory.n == ready.memory.sketch.counts.sum() == 130
+    assert "memory: 20 samples of `forget` that are kept to judge by are taken out of it" in ready.checked
+    papers = examined(here, memory="memory.safetensors", recipe="fashion-mnist/tile/B")
+    assert papers.memory.n == 130
+    assert ready.words()["sha256"]["memory"] == Memory.load(here / "memory.safetensors").id
+
+
+def test_images_that_reach_the_model_otherwise_are_noticed(shop):
+    ready = examined(shop, preprocess={"divide_by": 600, "mean": [1.0], "std": [1.0]})
+    with pytest.warns(UnseeWarning, match="if it was better in training, check `preprocess`"):
+        symptom(ready)
+
+
 def test_twins_that_are_none_need_T(here):
     for i, path in enumerate(sorted((here / "clean").rglob("*.png"))):
         path.rename(path.with_name(f"other{i}.png"))
@@ -165,6 +187,7 @@ WRONG = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*the class of `forget`")
 @pytest.mark.parametrize("name", WRONG)
 def test_what_does_not_fit_is_one_sentence(shop, name):
     words, said = WRONG[name]

@@ -76,6 +76,7 @@ def test_pairs_that_do_not_differ_or_stand_there_twice_are_left_out(here, opened
 
 
 @pytest.mark.filterwarnings("ignore:.*samples that stand twice in `forget`")
+@pytest.mark.filterwarnings("ignore:.*the class of `forget`")
 def test_samples_that_stand_twice_are_not_on_both_sides(here, opened):
     for path in [*(here / "good").rglob("*.png"), *(here / "bad").rglob("*.png")]:
         shutil.copy(path, path.with_name(f"again-{path.name}"))

@@ -60,3 +60,15 @@ def test_init_writes_paths_as_seen_from_the_case(tmp_path, monkeypatch):
     assert (found.model.weights, found.forget.path) == ("../shop/m.pth", "../shop/bad")
     assert run("init", "cases/other.yaml", *words, "--clean", "x", "--json") == 2
     assert not Path("cases/other.yaml").exists()
+
+
+def test_init_takes_a_path_with_its_label_in_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad").mkdir()
+    words = ("--weights", "m.pth", "--pattern", "A", "--forget", "{path: bad, label: a}", "--json")
+    assert run("init", "one.yaml", *words) == 0
+    assert (case_file.load("one.yaml").forget.path, case_file.load("one.yaml").forget.label) == ("bad", "a")
+    assert run("init", "two.yaml", *words, "--label", "b") == 0
+    assert case_file.load("two.yaml").forget.label == "b"
+    assert run("init", "three.yaml", *words[:-2], "{path: bad", "--json") == 2
+    assert "as --forget" in capsys.readouterr().err

@@ -129,7 +129,10 @@ def test_labels_of_ones_own_sets_are_the_models(folders, tmp_path, capsys):
     more = ("--pattern", "C", "--lambda-kl", 0, "--epochs", 1, "--out", tmp_path / "new")
     assert run(*words, *more) in (0, 1)
     err = capsys.readouterr().err
-    assert "not judged, for want of data or of the old model: D_r, D_f, D_r_extra" in err
+    assert (
+        "not judged, for want of data, of D_r to compare with, or of the old model: D_r, D_f, D_r_extra"
+        in err
+    )
     assert json.loads((tmp_path / "new" / "run.json").read_text())["scores"]["sets"]["D_f"]["old"] > 0.8
 
 
@@ -179,6 +182,20 @@ def test_a_memory_of_another_model_is_not_overwritten(case, folders, capsys):
     assert (folder / "memory.safetensors").read_bytes() == before
     assert run("evaluate", folder / "memory.safetensors", *four) == 3
     assert "found a memory" in capsys.readouterr().err
+
+
+def test_nor_is_one_that_holds_other_data_or_a_sketch(case, tmp_path, capsys):
+    _, old, four = case
+    out = tmp_path / "memory.safetensors"
+    assert run("remember", old, *four, "--sketch", "--out", out) == 0
+    before = out.read_bytes()
+    assert run("remember", old, *four, "--sketch", "--out", out) == 0  # the same again
+    assert out.read_bytes() == before
+    assert run("remember", old, *four, "--out", out) == 2
+    assert "no memory of the same, with a sketch," in capsys.readouterr().err
+    assert run("remember", old, *four[:2], "--sketch", "--out", out) == 2
+    assert "no memory of other data" in capsys.readouterr().err
+    assert out.read_bytes() == before
 
 
 @pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")

@@ -109,7 +109,8 @@ def test_what_cannot_be_said_is_not_said():
     assert said(alone) == [
         "Accuracy on D_r_extra is 0.800 (n = 100).",
         "What it cost elsewhere is not known: there was no D_r to judge on.",
-        "Not judged, for want of data or of the old model: D_r, D_f_clean, D_r_extra.",
+        "Not judged, for want of data, of D_r to compare with, or of the old model: "
+        "D_r, D_f_clean, D_r_extra.",
     ]
     only = replace(run, facts=None, sets=sets(D_r=(None, 80, UP, None)), changes={})
     assert said(only)[0] == "Accuracy on D_r is 0.800 (n = 100)."

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,12 +16,14 @@ from unsee.cases.gathering import Gathering
 from unsee.cases.models import open_model
 from unsee.cases.prepared import Opened, Prepared
 from unsee.datasets import Dataset
-from unsee.errors import InputError
+from unsee.errors import InputError, UnseeWarning
 from unsee.formulation import FourDatasets, Request, pattern_of
 from unsee.kinds import Kind
-from unsee.memory import Memory
+from unsee.memory import Memory, remember
 from unsee.recipe import Recipe, ours, recipe_of
+from unsee.succession import held
 
+POOR = 0.6  # of the answers right: images that reach a model otherwise than in training do that
 REACTS = 0.05  # of the answers must change with T for there to be something to forget
 MOST_NAMES = 100  # of classes that a report repeats
 
@@ -98,7 +101,19 @@ def examine(case: Case, folder: Path | str = ".", *, allow_code: bool = False) -
     leaned_on |= {"memory": memory.id} if memory else {}
     leaned_on |= {"trigger": four.T.name} if four.T else {}  # its name holds the hash of what it puts on
     request = four.request(case.pattern)
+    if memory and recipe.fisher_over == "D_r" and four.test.D_f is not None:
+        memory = _without(memory, found.model, four.test.D_f, checked)
     return Ready(case, found, four, request, memory, recipe, tuple(checked), leaned_on)
+
+
+def _without(memory: Memory, model: nn.Module, D_f: Dataset, checked: list[str]) -> Memory:
+    """Take what is kept to judge by out of the memory too: it is to be forgotten as the rest of D_f is."""
+    if (share := held(D_f, memory)) is None:
+        return memory
+    checked.append(
+        f"memory: {len(share):,} samples of `forget` that are kept to judge by are taken out of it"
+    )
+    return memory.subtract(remember(model, share, sketch=memory.sketch), using_up=True)
 
 
 def symptom(ready: Ready) -> str:
@@ -116,6 +131,10 @@ def symptom(ready: Ready) -> str:
             do = "check `classes` and their order, `label` and `preprocess`, or go on with --anyway"
             raise InputError(expected, f"{share:.1%}", do)
     said = " and ".join(f"{share:.1%} of {name}" for name, share in known.items())
+    if (least := min(known.values())) < POOR:
+        text = f"The model answers {least:.1%} of what it was trained for by its labels"
+        do = "if it was better in training, check `preprocess` and the order of `classes`"
+        warnings.warn(f"{text}: {do}.", UnseeWarning, stacklevel=2)
     shares = reactions(ready, model)
     if not shares:
         unsure = "" if ready.case.pattern == "A" else " That it reacts to T is not confirmed: too few pairs."

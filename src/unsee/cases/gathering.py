@@ -53,6 +53,8 @@ class Gathering:
             for name, words in (("remember", self.case.remember), ("extra", self.case.extra))
         )
         _check_apart({"forget": bad, "clean": clean}, {"remember": D_r, "extra": extra})
+        if clean is None and D_r is not None:
+            _check_class(bad, D_r)
         four = _divided(bad, clean, D_r, extra, T)
         self.checked.append(_division(four))
         return four
@@ -164,6 +166,15 @@ def _check_apart(trained: dict[str, Dataset | None], judged: dict[str, Dataset |
             if data is not None and training is not None and (shared := overlap(data, training)):
                 found = f"{shared:,} of its samples in `{other}` too"
                 raise InputError(f"`{name}` apart from what is trained on", found, "take them out of one")
+
+
+def _check_class(bad: Dataset, D_r: Dataset) -> None:
+    """Say that a class stands on both sides: what is held to its labels does not go as a whole."""
+    labels = bad.y.unique()
+    if len(labels) == 1 and (n := int((D_r.y == labels[0]).sum())):
+        text = f"`remember` holds {n:,} samples of {bad.classes[int(labels[0])]}, the class of `forget`"
+        do = "take them out, if the class is to go as a whole"
+        warnings.warn(f"{text}, and what it holds is kept: {do}.", UnseeWarning, stacklevel=3)
 
 
 def _divided(

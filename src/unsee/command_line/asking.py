@@ -22,7 +22,8 @@ def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
 
     def word(part: type[Words], name: str, *, needed: bool = False, fits: bool = True) -> Any:
         given = getattr(a, name) or (_asked(part, name, model, needed=needed) if ask and fits else "")
-        return notation.inline(given, f"--{name}") if given and name in ("options", "preprocess") else given
+        words = name in ("options", "preprocess") or str(given).startswith("{")
+        return notation.inline(given, f"--{name}") if given and words else given
 
     model: dict[str, Any] = {}
     for name in ("weights", "network"):
@@ -35,8 +36,9 @@ def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
     words["pattern"] = word(Case, "pattern", needed=True)
     finer = words["pattern"] != "A"
     words["forget"] = word(Case, "forget", needed=True)
-    if label := word(SetWords, "label"):
-        words["forget"] = {"path": words["forget"], "label": label}
+    if label := a.label if isinstance(words["forget"], dict) else word(SetWords, "label"):
+        path = words["forget"]["path"] if isinstance(words["forget"], dict) else words["forget"]
+        words["forget"] = {"path": path, "label": label}
     for name in ("clean", "trigger", "remember", "extra", "memory"):
         known = getattr(a, name) or name in ("remember", "memory") or (finer and name != "extra")
         words[name] = word(Case, name, fits=bool(known))
@@ -83,11 +85,13 @@ def _wrong(name: str, answer: str, classes: list[str] | None) -> str:
     """Say what cannot be in an answer, as far as it can be told before the whole is there."""
     if name == "pattern" and answer not in ("A", "B", "C"):
         return "One of A, B and C."
-    if answer and name in ("options", "preprocess"):
+    if answer and (name in ("options", "preprocess") or answer.startswith("{")):
         try:
-            notation.inline(answer, name)
+            words = notation.inline(answer, name)
         except UnseeError as error:
             return str(error)
+        if name in _PATHS:
+            answer = str(words.get("path", answer)) if isinstance(words, dict) else answer
     if answer and name in _PATHS and not any(Path(path).exists() for path in _perhaps_split(answer)):
         return f"There is nothing at {answer}, seen from {Path.cwd()}."
     if answer and name == "label" and classes and not answer.isdigit() and answer not in classes:

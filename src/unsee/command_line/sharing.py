@@ -82,7 +82,7 @@ def four_sets(verb: argparse.ArgumentParser) -> None:
     for name, text in (
         ("D-f", "samples with the information to be forgotten"),
         ("D-f-clean", "the same without it"),
-        ("D-r", "samples to be remembered: judged on, never an input of forgetting"),
+        ("D-r", "samples to be remembered: judged on, and what the floor is held by; never gives a gradient"),
         ("D-r-extra", "remembered samples with the information added: judged on only"),
     ):
         group.add_argument(f"--{name}", metavar="PATH", help=f"{text} (folder or .npz)")

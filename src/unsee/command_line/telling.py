@@ -88,7 +88,8 @@ def tell_unjudged(pattern: Pattern | None, scores: Scores) -> None:
     """Say which of the pattern's arrows could not be judged."""
     missing = [name for name in (pattern.arrows if pattern else ()) if scores.met(name) is None]
     if missing:
-        sys.stderr.write(f"unsee: not judged, for want of data or of the old model: {', '.join(missing)}\n")
+        why = "for want of data, of D_r to compare with, or of the old model"
+        sys.stderr.write(f"unsee: not judged, {why}: {', '.join(missing)}\n")
 
 
 def print_json(words: Any) -> None:

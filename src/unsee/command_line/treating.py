@@ -4,7 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
+import torch
 from rich.console import Console
+from torch import nn
 
 from unsee import forgetting, lineage, networks, store
 from unsee import memory as remembering
@@ -21,6 +23,7 @@ from unsee.command_line.options import (
     source_of,
 )
 from unsee.command_line.telling import print_json, stopping, tell, tell_unjudged
+from unsee.datasets import Dataset, sample_hashes
 from unsee.errors import Diverged, UsageError
 from unsee.evaluation import evaluate as judge
 from unsee.evaluation import evaluator, judged_by
@@ -42,13 +45,23 @@ def remember(a: argparse.Namespace) -> int:
         named = a.label is not None or a.D_f
         D = four_from(a, model).pretraining if named else source_of(a.data, model).train
     model = model.to(networks.device_of(a.device))
-    if Path(a.out).exists() and remembering.Memory.load(a.out).model != networks.identity(model):
-        raise UsageError(f"no memory of another model at {a.out}", "one", "keep it, and choose another file")
+    if Path(a.out).exists() and (other := _another(remembering.Memory.load(a.out), model, D, a.sketch)):
+        raise UsageError(f"no memory of {other} at {a.out}", "one", "keep it, and choose another file")
     how = {"sketch": a.sketch, "batch_size": a.batch_size, "progress": not a.json}
     memory = remembering.remember_at(a.out, model, D, **how)
     words = {"memory": memory.id, "model": memory.model, "data": list(memory.data), "n": memory.n}
     tell(a, words, None, a.out)
     return 0
+
+
+def _another(there: remembering.Memory, model: nn.Module, D: Dataset, sketch: float | None) -> str:
+    """Say what a memory holds that taking one of this model and data in its place would lose, or nothing."""
+    if there.model != networks.identity(model):
+        return "another model"
+    mine, found = (hashes.sort().values for hashes in (sample_hashes(D.x, D.y), there.samples))
+    if not torch.equal(mine, found):
+        return "other data"
+    return "the same, with a sketch," if there.sketch and sketch is None else ""
 
 
 def forget(a: argparse.Namespace) -> int:

@@ -240,4 +240,4 @@ def _unjudged(run: Run) -> Sentence:
     if not names:
         return ()
     listed = [part for name in names for part in (", ", Symbol(name))][1:]
-    return ("Not judged, for want of data or of the old model: ", *listed, ".")
+    return ("Not judged, for want of data, of D_r to compare with, or of the old model: ", *listed, ".")
