@@ -50,7 +50,7 @@ def test_the_folder_holds_all_that_a_manager_will_ask_for(shop, repaired):
     assert "data:image/png" in page
 
 
-@pytest.mark.filterwarnings("ignore:.*nothing was forgotten")
+@pytest.mark.filterwarnings("ignore:.*nothing was forgotten", "ignore:.*the class of `forget`")
 def test_to_repair_again_keeps_the_lineage(shop, repaired, tmp_path):
     _, _, out = repaired
     folder = shutil.copytree(shop, tmp_path / "shop")
