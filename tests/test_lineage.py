@@ -1,14 +1,18 @@
 import json
+import warnings
 from dataclasses import replace
 
 import pytest
 import torch
 
 from unsee import networks
-from unsee.errors import InputError
+from unsee.datasets import concatenate
+from unsee.errors import InputError, UnseeWarning
 from unsee.forgetting import forget
-from unsee.lineage import Generation, beside, check, distance, drift
+from unsee.formulation import Request
+from unsee.lineage import Generation, beside, check, distance, drift, say_what_returns
 from unsee.memory import Memory
+from unsee.recipe import RECIPES
 from unsee.runs import write_run
 
 
@@ -43,9 +47,29 @@ def test_the_lineage_is_found_beside_the_model(model, twice, tmp_path):
     assert beside(path, model) == ()
     assert beside(tmp_path / "elsewhere" / "model.safetensors", model) == ()
     Memory.load(tmp_path / "memory-after.safetensors").check(networks.load(path))
-    for wrong in ([], {"lineage": 3}, {"lineage": [3]}, {"lineage": [{"moved": 1}]}):
+    words = json.loads((tmp_path / "run.json").read_text())
+    odd = {"lineage": [*words["lineage"][:-1], {**words["lineage"][-1], "gone": ["Dress"]}]}
+    for wrong in ([], {"lineage": 3}, {"lineage": [3]}, {"lineage": [{"moved": 1}]}, odd):
         (tmp_path / "run.json").write_text(json.dumps(wrong))
         assert beside(path, second.model) == ()
+
+
+def test_a_forgotten_class_that_would_be_learnt_again_is_named(four, twice):
+    _, second, another = twice
+    assert [g.gone for g in second.lineage] == [None, 3]
+    recipe = replace(RECIPES["unsee"], epochs=1, floor=None)
+    clean = concatenate([four.train.D_f_clean, another.D_f], "clean")
+    request = Request("B", four.T(clean).with_(y=torch.zeros_like(clean.y)), clean, four.T)
+    with pytest.warns(
+        UnseeWarning, match="54 samples of Dress, which an earlier request made the model forget"
+    ):
+        forget(second.model, request, None, recipe, lineage=second.lineage, again=False)
+    cut = forget(second.model, another, recipe="truncation", lineage=second.lineage)
+    assert cut.lineage[-1].gone == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        say_what_returns(second.lineage, four.train.D_f_clean)
+        say_what_returns((), clean)
 
 
 def test_words_of_a_later_version_are_left_out(twice):

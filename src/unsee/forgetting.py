@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unsee import lineage as ancestry
 from unsee import networks
@@ -109,7 +109,7 @@ def forget(
     except Diverged as error:
         error.last_good = Forgotten(new.to(home), error.rows, recipe, identity, lineage=lineage)
         raise
-    line = (*lineage, _generation(new, old, request, identity, floor, done))
+    line = (*lineage, _generation(new, old, request, identity, floor, done, loss.gone))
     if said := floor.said(done) or _stuck(line[-1].moved):
         warnings.warn(said, UnseeWarning, stacklevel=2)
     setting = setting_of(by, loss, floor, done, unknown)
@@ -167,7 +167,7 @@ def _truncated(
 ) -> Forgotten:
     """Return the model without the output of D_f's class: the one way that trains nothing."""
     new = Truncated(copy.deepcopy(model).eval(), int(request.D_f.y[0]))
-    ended = (*lineage, _generation(new, model, request, identity))
+    ended = (*lineage, _generation(new, model, request, identity, gone=request.D_f.y[:1]))
     return Forgotten(new, (), recipe, identity, lineage=ended)
 
 
@@ -178,6 +178,7 @@ def _generation(
     identity: dict[str, Any],
     floor: Floor = Floor(),  # noqa: B008
     done: Descent = Descent(()),  # noqa: B008
+    gone: Tensor | None = None,
 ) -> Generation:
     """Return what this request adds to the model's lineage."""
     measured: dict[str, Any] = {}
@@ -193,6 +194,7 @@ def _generation(
         identity["recipe"]["name"],
         identity["seed"],
         ancestry.distance(new, old),
+        gone=int(gone[0]) if gone is not None else None,
         **measured,
     )
 
@@ -210,6 +212,7 @@ def _check(
     if torch.is_inference_mode_enabled():
         raise InputError("a call that may take gradients", "torch.inference_mode", "call it outside of that")
     ancestry.check(lineage, model)
+    ancestry.say_what_returns(lineage, request.D_f_clean)
     classes = check_fit(model, request.D_f)
     name = request.pattern.name
     if recipe.forgetting == "truncation":

@@ -1,5 +1,6 @@
 """Lineage: the requests that a model has been through, one after the other, and what each has cost it."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any, Self
 from torch import nn
 
 from unsee import store
-from unsee.errors import InputError, UnseeError
+from unsee.datasets import Dataset
+from unsee.errors import InputError, UnseeError, UnseeWarning
 from unsee.networks import identity
 
 
@@ -17,7 +19,7 @@ class Generation:
     """One request: from which model to which (hashes), on what, and how far the model moved.
 
     `moved` is |theta - theta_before| / |theta_before|. `before` and `after` are what `measured` names, the
-    measure of the floor, where the run had one.
+    measure of the floor, where the run had one. `gone` is the class that went as a whole, if one did.
     """
 
     model_before: str
@@ -31,6 +33,7 @@ class Generation:
     measured: str | None = None
     before: float | None = None
     after: float | None = None
+    gone: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain words for a JSON file."""
@@ -64,6 +67,18 @@ def check(lineage: Sequence[Generation], model: nn.Module) -> None:
         raise InputError(f"a lineage that leads to this model ({identity(model)[:12]})", found, do)
 
 
+def say_what_returns(lineage: Sequence[Generation], D_f_clean: Dataset | None) -> None:
+    """Say that a class which the model was made to forget is about to be learnt again."""
+    labels = D_f_clean.y.tolist() if D_f_clean is not None else []
+    for label in sorted({g.gone for g in lineage if g.gone is not None} & set(labels)):
+        assert D_f_clean is not None
+        text = f"D_f,clean has {labels.count(label):,} samples of {D_f_clean.classes[label]}"
+        do = "it is learnt again; take them out, if it is to stay forgotten"
+        warnings.warn(
+            f"{text}, which an earlier request made the model forget: {do}.", UnseeWarning, stacklevel=4
+        )
+
+
 def beside(path: Path | str, model: nn.Module) -> tuple[Generation, ...]:
     """Return the lineage in the run.json beside a model's file, if that run made this very model."""
     path = Path(path)
@@ -76,6 +91,8 @@ def beside(path: Path | str, model: nn.Module) -> tuple[Generation, ...]:
         check(lineage, model)
         if lineage:
             drift(lineage)  # which needs every word of it to be what it should be
+        if not all(isinstance(g.gone, int | None) for g in lineage):
+            return ()
     except (AttributeError, TypeError, ValueError, UnseeError):
         return ()
     return lineage

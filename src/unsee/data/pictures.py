@@ -100,7 +100,7 @@ def stacked(pictures: Sequence[Picture]) -> Tensor:
             raise InputError(
                 f"images of {_measures(first)} like {shown(first.path)}",
                 f"{_measures(picture)} in {shown(picture.path)}",
-                "scale all of them with size=(height, width)",
+                "scale all of them: `size` under `preprocess` in a case, size=(height, width) in Python",
             )
         row[:] = picture.pixels
     return x
