@@ -150,7 +150,11 @@ def replay_of(
     if isinstance(sketch, Sketch) and sketch.value_range is None:  # of data that did not say theirs
         sketch = replace(sketch, value_range=request.D_f.value_range)
     can_stand_in = images.kind != PLAIN or (images.x.ndim == 4 and images.value_range is not None)
-    if sketch and sketch.classes and (not can_stand_in or recognised(old, request, sketch, level)):
+    if (
+        sketch
+        and sketch.classes
+        and (not can_stand_in or recognised(old, request.D_f.value_range, sketch, level))
+    ):
         return Replay(sketch, worn=worn(sketch, request, T) if T and isinstance(sketch, Sketch) else None)
     if not can_stand_in:
         return None
@@ -219,14 +223,19 @@ def _rare(old: nn.Module, request: Request, images: Dataset) -> Tensor | None:
     return None
 
 
-def recognised(old: nn.Module, request: Request, sketch: Sketch | WordCounts, level: float | None) -> bool:
+def recognised(
+    old: nn.Module,
+    value_range: tuple[float, float] | None,
+    sketch: Sketch | WordCounts,
+    level: float | None,
+) -> bool:
     """Whether the old model takes the sketch's samples for what they are, half as often as it takes D_r's.
 
     A convolutional network does not see a class in smooth pixels that have its moments; held to answer them
     by their classes, it unlearns the rest. exp(-level) is the mean probability that it gives to the truth.
     """
     x, labels = sketch.draw(SAMPLES, stream(0, "recognised"))
-    share = accuracy(old, Dataset(x, labels, value_range=request.D_f.value_range))
+    share = accuracy(old, Dataset(x, labels, value_range=value_range))
     return share >= KNOWN * (1.0 if level is None else math.exp(-level))
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 
 import torch
@@ -24,11 +25,12 @@ from unsee.command_line.options import (
 )
 from unsee.command_line.telling import print_json, stopping, tell, tell_unjudged
 from unsee.datasets import Dataset, sample_hashes
-from unsee.errors import Diverged, UsageError
+from unsee.errors import Diverged, UnseeWarning, UsageError
 from unsee.evaluation import evaluate as judge
 from unsee.evaluation import evaluator, judged_by
 from unsee.formulation import pattern_of
 from unsee.recipe import ours
+from unsee.replay import recognised
 from unsee.report.page import write_report
 from unsee.runs import report_run, write_model, write_run, write_words
 
@@ -49,6 +51,9 @@ def remember(a: argparse.Namespace) -> int:
         raise UsageError(f"no memory of {other} at {a.out}", "one", "keep it, and choose another file")
     how = {"sketch": a.sketch, "batch_size": a.batch_size, "progress": not a.json}
     memory = remembering.remember_at(a.out, model, D, **how)
+    if (sketch := memory.sketch) and not recognised(model, D.value_range, sketch, memory.level()):
+        text = "The model does not know what is drawn from the sketch, as convolutional networks often do not"
+        warnings.warn(f"{text}: forgetting will make stand-ins in its place.", UnseeWarning, stacklevel=1)
     words = {"memory": memory.id, "model": memory.model, "data": list(memory.data), "n": memory.n}
     tell(a, words, None, a.out)
     return 0
