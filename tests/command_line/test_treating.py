@@ -184,6 +184,7 @@ def test_a_memory_of_another_model_is_not_overwritten(case, folders, capsys):
     assert "found a memory" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("always::unsee.errors.UnseeWarning")
 def test_a_sketch_that_the_model_does_not_know_is_named_at_once(case, tmp_path, capsys, monkeypatch):
     _, old, four = case
     assert run("remember", old, *four, "--sketch", "--out", tmp_path / "known.safetensors") == 0
