@@ -79,6 +79,9 @@ def test_the_cost_is_counted_where_both_models_answered_the_same_samples():
     )
     lost = "The class that lost most on D_r: dog, 0.850 to 0.820 (n = 100)"
     assert f"{lost}, which may be chance, as for all classes." in lines
+    still = replace(run.facts, sets={"D_r": {1: Shift(100, 85, 0, 0)}})
+    same = said(replace(run, facts=still, sets=sets(D_r=(85, 85, UP, 0.83))))
+    assert "Accuracy on D_r stayed at 0.850 (n = 100): no answer became right or wrong." in same
     small, large = Shift(10, 9, 0, 2), Shift(1000, 850, 2, 50)
     facts = replace(run.facts, sets={"D_r": {0: small, 1: large}})
     lines = said(replace(run, facts=facts, sets=judged))

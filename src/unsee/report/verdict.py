@@ -162,6 +162,8 @@ def _cost(run: Run) -> Sentence:
     start = ("Accuracy on ", Symbol("D_r"), *_moved(one.before, one.after, "went"))
     if shift is None or shift.n != one.after.n:
         return (*start, ".")
+    if not shift.lost + shift.gained:
+        return (*start, ": no answer became right or wrong.")
     told = "" if shift.clear else f", which {shift.n:,} samples cannot tell from no change"
     lost = "1 answer" if shift.lost == 1 else f"{shift.lost:,} answers"
     return (*start, f": {lost} became wrong and {shift.gained:,} right{told}.")
