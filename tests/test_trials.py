@@ -56,6 +56,25 @@ def test_the_search_leans_on_the_sketch_too(four, model):
 
 
 @pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")
+@pytest.mark.parametrize(("batch_size", "averaged"), [(50, False), (128, True)])
+def test_a_fold_is_planned_as_all_of_D_f_is(four, model, tmp_path, monkeypatch, batch_size, averaged):
+    """A lambda_KL that was found for averaged steps would be another's."""
+    from unsee import trials
+
+    monkeypatch.setattr("unsee.plan.SMALL", 1)
+    plans, recipe = [], replace(RECIPES["unsee"], batch_size=batch_size)  # D_f has 60 samples, a fold 48
+
+    def spied(*given, **more):
+        plans.append(forget(*given, **more))
+        return plans[-1]
+
+    monkeypatch.setattr(trials, "forget", spied)
+    budget = Budget(trials=1, folds=5, epochs=1)
+    tune(model, four.request("B"), None, four.validation, recipe, folder=tmp_path, budget=budget)
+    assert {result.setting["plan"]["average"] for result in plans} == {averaged}
+
+
+@pytest.mark.filterwarnings("ignore::unsee.errors.UnseeWarning")
 def test_each_epoch_of_each_fold_has_a_step_of_its_own(four, model, memory, tmp_path):
     """A last touch, or a state gone back to, is looked at once more than there are epochs."""
     recipe, budget = replace(RECIPES["unsee"], epochs=2), Budget(trials=1, folds=2, prune=None)

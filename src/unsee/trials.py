@@ -110,7 +110,9 @@ class Trials:
 
         `stop` is asked after each step, and ends it with `Interrupted`: whoever goes on draws it anew.
         """
-        recipe = replace(self.base, **trial.params, fisher_over="D")
+        # A fold is smaller than D_f: it averages theta only where all of D_f does, or lambda_kl differs.
+        average = self.base.average and plan_of(self.base, len(self.request.D_f)).average
+        recipe = replace(self.base, **trial.params, fisher_over="D", average=average)
         scores: list[float] = []
         trial.set_user_attr("samples", 0)
         begun = time.monotonic()
