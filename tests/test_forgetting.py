@@ -13,7 +13,7 @@ from torch import nn
 from reference import forgetting_step
 from unsee import forgetting, networks, terms
 from unsee.datasets import Dataset
-from unsee.errors import Diverged, InputError, Interrupted, UsageError
+from unsee.errors import Diverged, InputError, Interrupted, UnseeWarning, UsageError
 from unsee.evaluation import evaluator
 from unsee.forgetting import forget
 from unsee.formulation import FourDatasets, FourSets, Request
@@ -328,6 +328,12 @@ def test_a_diverged_run_keeps_its_lineage(model, four, memory):
     with pytest.raises(Diverged) as caught:
         forget(first.model, four.request("B"), first.memory, wild, lineage=first.lineage)
     assert caught.value.last_good.lineage == first.lineage
+
+
+def test_a_model_that_R_did_not_let_move_is_not_given_back_in_silence(model, four, memory):
+    far = replace(RECIPES["unsee"], lr=1e9, epochs=1, floor=None)
+    with pytest.warns(UnseeWarning, match="% of their length: nothing was forgotten; lower lr or lambda_kl"):
+        forget(model, four.request("B"), memory, far)
 
 
 def test_called_from_anywhere(tmp_path, model, four):

@@ -110,7 +110,7 @@ def forget(
         error.last_good = Forgotten(new.to(home), error.rows, recipe, identity, lineage=lineage)
         raise
     line = (*lineage, _generation(new, old, request, identity, floor, done, loss.gone))
-    if said := floor.said(done) or _stuck(line[-1].moved):
+    if said := floor.said(done) or _stuck(line[-1].moved, recipe):
         warnings.warn(said, UnseeWarning, stacklevel=2)
     setting = setting_of(by, loss, floor, done, unknown)
     del loss, touch, floor, watch  # F and much else: the memory needs the room
@@ -140,10 +140,11 @@ def _loss(
     return Loss(copy.deepcopy(old), old, request, recipe, plan, kept, twins, replay, classes, seed, L_f)
 
 
-def _stuck(moved: float) -> str:
-    """Say that nothing was learnt, where that is so."""
+def _stuck(moved: float, recipe: Recipe) -> str:
+    """Say that nothing was learnt, where that is so: R's step in closed form holds whatever lr is."""
     text = f"The weights moved by {100 * moved:.1g} % of their length: nothing was forgotten"
-    return f"{text}; lower lr or lambda_kl, or raise what is too low." if moved < STUCK else ""
+    held = moved < STUCK and recipe.remembering == "proximal"
+    return f"{text}; lower lr or lambda_kl, or raise what is too low." if held else ""
 
 
 def _watch(

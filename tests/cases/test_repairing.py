@@ -50,7 +50,7 @@ def test_the_folder_holds_all_that_a_manager_will_ask_for(shop, repaired):
     assert "data:image/png" in page
 
 
-@pytest.mark.filterwarnings("ignore:.*nothing was forgotten", "ignore:.*the class of `forget`")
+@pytest.mark.filterwarnings("ignore:.*the class of `forget`")
 def test_to_repair_again_keeps_the_lineage(shop, repaired, tmp_path):
     _, _, out = repaired
     folder = shutil.copytree(shop, tmp_path / "shop")
@@ -85,8 +85,7 @@ def test_the_symptom_can_be_passed_over(shop, tmp_path):
     with pytest.raises(InputError, match="--anyway"):
         repair(case.load(write_case(folder, **blind)), folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    with pytest.warns(UnseeWarning, match="nothing was forgotten"):
-        repair(case.load(write_case(folder, **blind)), folder, tmp_path / "out", anyway=True)
+    repair(case.load(write_case(folder, **blind)), folder, tmp_path / "out", anyway=True)
     assert (tmp_path / "out" / "report.html").exists()
 
 
@@ -111,8 +110,7 @@ def test_the_old_weights_are_never_written_over(shop, tmp_path):
 def test_where_nothing_can_be_judged_the_symptom_decides(shop, tmp_path):
     write_json(shop / "idle.json", {"epochs": 1, "lr": 1e-12, "lambda_kl": 0.0})
     words = case.load(write_case(shop, recipe="idle.json", remember=None))
-    with pytest.warns(UnseeWarning, match="% of their length: nothing was forgotten"):
-        done = repair(words, shop, tmp_path / "out")
+    done = repair(words, shop, tmp_path / "out")
     assert done.reactions["`clean`"] > 0.5
     assert done.failed
 
