@@ -193,7 +193,7 @@ def scratch(way: str, data: str, T: str) -> dict:
     if data == "cifar-10":
         if with_T:
             D = half_with(four.T, D)
-        folder = WORK / f"{data}-{T}-{'with-T' if with_T else 'retrained'}"
+        folder = WORK / (f"{data}-{T}-with-T" if with_T else f"{data}-retrained")  # that is of every T
         rates = GENTLY if with_T else ()
         return judged(pretraining.trained(Unit(data, T), D, Scale(), folder, at_half=rates), four)
     if with_T:
