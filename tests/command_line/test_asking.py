@@ -72,3 +72,5 @@ def test_init_takes_a_path_with_its_label_in_one(tmp_path, monkeypatch, capsys):
     assert case_file.load("two.yaml").forget.label == "b"
     assert run("init", "three.yaml", *words[:-2], "{path: bad", "--json") == 2
     assert "as --forget" in capsys.readouterr().err
+    assert run("init", "four.yaml", *words[:-2], "{pth: bad}", "--label", "b", "--json") == 2
+    assert "pth" in capsys.readouterr().err

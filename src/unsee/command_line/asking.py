@@ -35,10 +35,10 @@ def case_words(a: argparse.Namespace, *, ask: bool) -> dict[str, Any]:
     words = {"model": model, "preprocess": word(Case, "preprocess", fits=foreign)}
     words["pattern"] = word(Case, "pattern", needed=True)
     finer = words["pattern"] != "A"
-    words["forget"] = word(Case, "forget", needed=True)
-    if label := a.label if isinstance(words["forget"], dict) else word(SetWords, "label"):
-        path = words["forget"]["path"] if isinstance(words["forget"], dict) else words["forget"]
-        words["forget"] = {"path": path, "label": label}
+    words["forget"] = found = word(Case, "forget", needed=True)
+    set_words = found if isinstance(found, dict) else {"path": found}
+    if label := a.label if set_words is found else word(SetWords, "label"):
+        words["forget"] = {**set_words, "label": label}
     for name in ("clean", "trigger", "remember", "extra", "memory"):
         known = getattr(a, name) or name in ("remember", "memory") or (finer and name != "extra")
         words[name] = word(Case, name, fits=bool(known))
