@@ -383,6 +383,17 @@ def test_resuming_with_anything_else_is_refused(tmp_path, model, four, memory):
             forget(other, request, m, recipe, seed=seed, folder=tmp_path)
 
 
+def test_a_run_that_another_method_began_goes_on_but_is_not_called_exact(
+    tmp_path, model, four, memory, monkeypatch
+):
+    asked = iter([False, True])
+    with monkeypatch.context() as then, pytest.raises(Interrupted):
+        then.setattr(forgetting, "METHOD", 0)
+        forget(model, four.request("B"), memory, B, folder=tmp_path, stop=lambda: next(asked))
+    with pytest.warns(UnseeWarning, match="not bit-exact: method was 0, is"):
+        assert not forget(model, four.request("B"), memory, B, folder=tmp_path).exact
+
+
 def run_in_child(folder, model, four, memory, recipe):
     """Fork: the child forgets, writing a checkpoint after every step, and dies without a word."""
     child = os.fork()

@@ -12,11 +12,10 @@ from unsee.floor import kept_of
 from unsee.formulation import SETS, TABLE_1
 from unsee.paper.cells import Cell, Unit
 from unsee.paper.rows import Rows
+from unsee.recipe import METHOD
 from unsee.report import figures
 
 HERE = Path("results/beyond")
-# One more whenever forgetting with the same recipe comes to end otherwise: rows are then made anew.
-METHOD = 4
 AGED = "by the default recipe as it was before its last change; to be made anew."
 CASES = {"fashion-mnist": ("tile", "line"), "cifar-10": ("tile", "line", "color")}
 # Under the default recipe B and C are one run: only the judgement differs.

@@ -27,7 +27,7 @@ from pathlib import Path
 import page
 import torch
 import torch.nn.functional as F
-from page import ABLATION, CASES, HERE, METHOD, OURS, SCRATCH, WAYS, case_of
+from page import ABLATION, CASES, HERE, OURS, SCRATCH, WAYS, case_of
 
 from unsee import FourDatasets, evaluate, forget, networks, remember, sources, store, train
 from unsee.datasets import Dataset, concatenate
@@ -38,7 +38,7 @@ from unsee.paper import pretraining
 from unsee.paper.cells import TRANSFORMS, Unit
 from unsee.paper.scale import Scale
 from unsee.randomness import stream
-from unsee.recipe import RECIPES, Recipe
+from unsee.recipe import METHOD, RECIPES, Recipe
 from unsee.sketch import Sketch
 from unsee.transforms import Transform
 

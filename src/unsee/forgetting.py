@@ -25,7 +25,7 @@ from unsee.matching import matched
 from unsee.memory import Memory
 from unsee.networks import Truncated
 from unsee.plan import Row, plan_of
-from unsee.recipe import Recipe, ours, recipe_of
+from unsee.recipe import METHOD, Recipe, ours, recipe_of
 from unsee.replay import replay_of
 from unsee.resting import give_back
 from unsee.setting import leaned_on, setting_of
@@ -102,7 +102,8 @@ def forget(
     floor = Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes, loss.gone)
     new, touch = loss.model, last_touch(loss, floor.held_by)
     watch = _watch(loss, floor, _evaluator(evaluator, validation), stop, progress)
-    checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
+    place = Path(folder) if folder else None
+    checkpoints = Checkpoints(place, identity, checkpoint_seconds, str(device), METHOD) if place else None
     give_back()  # what all this has taken: the descent needs as much as there is
     try:
         done = descend(new, loss, loss.plan, watch=watch, checkpoints=checkpoints, R=loss.R, last_touch=touch)

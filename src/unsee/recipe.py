@@ -23,6 +23,7 @@ REMEMBERING = ("penalty", "proximal")
 BALANCE = ("none", "prior", "adjusted")
 LABELS = ("others", "all")
 FISHER_OVER = ("D_r", "D")
+METHOD = 4  # one more whenever forgetting by the same recipe comes to end otherwise
 
 
 @dataclass(frozen=True)

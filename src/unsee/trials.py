@@ -29,7 +29,7 @@ from unsee.terms import PAIRED
 from unsee.twins import twins_of
 
 DIVERGED = "diverged"
-METHOD = 4  # one more whenever the same trial comes to another score: a study does not mix both
+SCORED = 4  # one more whenever the same trial comes to another score: a study does not mix both
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Trials:
         return {
             "model": networks.identity(self.model),
             "memory": self.whole.id if self.whole else None,
-            "method": METHOD,
+            "method": SCORED,
             "pattern": r.pattern.name,
             "T": r.T.name if r.T else None,
             "D_f": r.D_f.fingerprint,
