@@ -157,15 +157,15 @@ class FourDatasets:
 
         With a `share` below 1 only so much of the class, by chance, is D_f; the rest of it belongs to D_r.
         """
-        if isinstance(label, str):
-            label = data.train.classes.index(label) if label in data.train.classes else -1
-        if not 0 <= label < len(data.train.classes):
-            wanted = f"a class from 0 to {len(data.train.classes) - 1}"
-            raise InputError(wanted, str(label), "choose one of them")
+        classes = data.train.classes
+        number = classes.index(label) if label in classes else label
+        if isinstance(number, str) or not 0 <= number < len(classes):
+            wanted = f"a class from 0 to {len(classes) - 1}, or one of {', '.join(classes)}"
+            raise InputError(wanted, repr(label), "choose one of them")
         if not 0 < share <= 1:
             raise InputError("a share above 0 and at most 1", f"{share}", "give one such as 0.3")
         train, test = (
-            _around(*_apart(part, _rows(part, label, share, seed)), T) for part in (data.train, data.test)
+            _around(*_apart(part, _rows(part, number, share, seed)), T) for part in (data.train, data.test)
         )
         return cls._holding_out(train, test, T, validation, seed)
 

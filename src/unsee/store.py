@@ -249,10 +249,8 @@ def _refuse_pickles(path: Path) -> None:
     """Refuse by name and by content: a pickle runs code when it is opened."""
     if path.exists() and not path.is_file():
         raise InputError(f"a file at {path}", "something else, such as a folder or a pipe", "check the path")
-    head = b""
-    if path.exists():
-        with open(path, "rb") as file:
-            head = file.read(9)
+    with open(path, "rb") as file:
+        head = file.read(9)
     # The length of a safetensors header may happen to read as a pickle's first bytes; a brace follows it.
     # Cut before that, it is broken, and too short for a pickle to do anything.
     pickled = head[8:] not in (b"{", b"") and head[:2] in _PICKLES

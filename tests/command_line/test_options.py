@@ -57,7 +57,7 @@ def test_the_words_of_the_options_are_kept(tmp_path, monkeypatch):
     [
         ({}, "--class, or --D-f and the other sets"),
         ({"label": "0", "D_f": "x"}, "--class or sets of your own"),
-        ({"label": "boots"}, "a class's number or one of"),
+        ({"label": "boots"}, "a class from 0 to 9, or one of"),
         ({"label": "0", "T": "tiles"}, "T as line, tile"),
     ],
 )

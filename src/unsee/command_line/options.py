@@ -68,10 +68,9 @@ def _read_sets(paths: dict[str, str], model: nn.Module | None) -> dict[str, Any]
 def _label(word: str, classes: tuple[str, ...]) -> int:
     if word in classes:
         return classes.index(word)
-    if not word.isdigit():
-        raise UsageError(
-            f"a class's number or one of {', '.join(classes)}", f"{word!r}", "choose one of them"
-        )
+    if not (word.isascii() and word.isdigit() and int(word) < len(classes)):
+        wanted = f"a class from 0 to {len(classes) - 1}, or one of {', '.join(classes)}"
+        raise UsageError(wanted, repr(word), "choose one of them")
     return int(word)
 
 
