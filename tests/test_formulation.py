@@ -57,7 +57,9 @@ def test_four_sets_of_a_class_without_T(data):
         four.request("B")
     assert FourDatasets.of_class(data, "Dress").train.D_f.fingerprint == four.train.D_f.fingerprint
     for wrong in (10, "Gown"):
-        with pytest.raises(InputError, match=rf"0 to 9, or one of T-shirt/top.*, found {wrong!r}: choose one"):
+        with pytest.raises(
+            InputError, match=rf"0 to 9, or one of T-shirt/top.*, found {wrong!r}: choose one"
+        ):
             FourDatasets.of_class(data, wrong)
 
 

@@ -19,7 +19,7 @@ from unsee.errors import InputError, UnseeWarning
 from unsee.evaluation import evaluator
 from unsee.forgetting import forget
 from unsee.formulation import FourDatasets, Request
-from unsee.loss import OF_ALL, REMEMBERED, Loss
+from unsee.loss import ALIKE, OF_ALL, REMEMBERED, Loss
 from unsee.memory import Memory, remember
 from unsee.plan import Plan
 from unsee.randomness import cycle, stream
@@ -197,17 +197,17 @@ def test_R_holds_more_firmly_where_small_batches_are_averaged(exact, four, memor
 
 
 @pytest.mark.parametrize(
-    ("lacking", "average", "times"),
+    ("lacking", "average", "times", "times_h"),
     [
-        (range(0), True, OF_ALL),
-        ([3], True, 10 ** (1 / 9) * OF_ALL ** (8 / 9)),  # the attacker's own class, as a rule
-        (range(1, 10), True, 10.0),
-        (range(0), False, OF_ALL),
-        (range(1, 10), False, 1.0),
+        (range(0), True, OF_ALL, ALIKE),
+        ([3], True, 10 ** (1 / 9) * OF_ALL ** (8 / 9), ALIKE ** (8 / 9)),  # the attacker's own, as a rule
+        (range(1, 10), True, 10.0, 1.0),
+        (range(0), False, OF_ALL, 1.0),
+        (range(1, 10), False, 1.0, 1.0),
     ],
 )
-def test_R_holds_the_more_loosely_the_more_classes_D_f_clean_has(
-    exact, data, memory, lacking, average, times
+def test_the_more_classes_D_f_clean_has_the_more_firmly_its_layers_hold_and_the_more_loosely_R(
+    exact, data, memory, lacking, average, times, times_h
 ):
     """A poison's D_f,clean holds D_r by itself, be it large or small; one class less is no cliff."""
     four = FourDatasets.of_poison(data, range(0, len(data.train), 7), tile(), 0)
@@ -217,6 +217,12 @@ def test_R_holds_the_more_loosely_the_more_classes_D_f_clean_has(
     request = Request("B", four.request("B").D_f.subset(rows), clean.subset(rows), four.T)
     loss = loss_of(exact, request, SHORT, memory, average=average)
     assert loss.R.lambda_kl == pytest.approx(times * SHORT.lambda_kl)
+    assert loss.lambda_h == pytest.approx(times_h * SHORT.lambda_h)
+    losses, total = loss._losses(0)
+    rest = replace(SHORT, lambda_h=0.0)
+    without = loss_of(exact, request, rest, memory, average=average)._losses(0)[1]
+    held = 3 * loss.lambda_h * losses["L_h"].item()
+    assert (total - without).item() == pytest.approx(held)
     assert loss_of(exact, request, PAPERS, memory).R.lambda_kl == PAPERS.lambda_kl
 
 

@@ -57,6 +57,7 @@ def test_what_the_recipe_came_to(model, four, recalling):
     plan = setting(model, four, recalling)["plan"]  # of 60 samples: small
     assert plan["average"] is True
     assert plan["lambda_kl"] == 10 * SHORT.lambda_kl
+    assert plan["lambda_h"] == SHORT.lambda_h  # of one class
     assert plan["lr"] < SHORT.lr
     assert (plan["batch_size"], plan["steps_per_epoch"]) == (8, 37)
     whole = setting(model, four, recalling, replace(SHORT, average=False))["plan"]

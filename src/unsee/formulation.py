@@ -105,6 +105,10 @@ class Request:
         labels, counts = self.D_f_clean.y.unique(return_counts=True)
         return labels[counts * len(labels) * 5 >= counts.sum()].tolist()
 
+    def breadth(self, classes: int) -> float:
+        """How many of all classes D_f,clean has: from 0, where it has one or none, to 1, where it has all."""
+        return (max(1, len(self.corrected)) - 1) / max(classes - 1, 1)
+
 
 @dataclass(frozen=True, eq=False)
 class Validation:

@@ -25,7 +25,9 @@ from unsee.updating import Remembering
 Parts = dict[str, Tensor]
 Read = dict[str, list[Tensor | None]]
 REMEMBERED, LOOSE = 1000, 0.03  # stand-ins, where there is no memory; times lambda_KL
-OF_ALL = 0.1  # times lambda_KL, where there is one and D_f,clean is of all classes
+# Where D_f,clean is of all classes: times lambda_KL, if there is a memory, and times lambda_h, if theta is
+# averaged (decisions 36 and 40).
+OF_ALL, ALIKE = 0.3, 10.0
 TWINS = {"bad": "clean", "replay": "replay", "T(replay)": "replay"}  # what layers are to read as what
 
 
@@ -70,6 +72,8 @@ class Loss:
         self.labels = others or list(range(self.classes))
         self.length = float(nn.utils.get_total_norm(theta_old))
         self.hidden = bool(self.recipe.lambda_h and self.twins)
+        self.breadth = self.request.breadth(self.classes)
+        self.lambda_h = self.recipe.lambda_h * (ALIKE**self.breadth if self.plan.average else 1.0)
         self.lambda_c, self.level = self._balance(memory)
         self.remembered = memory.level() if memory else None
         self.R = self._remembering(memory, theta_old, list(named))
@@ -113,7 +117,7 @@ class Loss:
         if "bad" in x and recipe.lambda_f and recipe.forgetting != "none":
             found["L_f"] = recipe.lambda_f, self._forgetting(x["bad"], y, y_old, labels["bad"], step)
         if self.hidden and (parts := self._hidden(read, read_old)):
-            found["L_h"] = recipe.lambda_h * len(parts), torch.stack(parts).mean()
+            found["L_h"] = self.lambda_h * len(parts), torch.stack(parts).mean()
         total = torch.stack([weight * loss for weight, loss in found.values()]).sum()
         return {name: loss for name, (_, loss) in found.items()}, total
 
@@ -252,10 +256,8 @@ class Loss:
 
         The paper's penalty counts lambda_KL times, as it is given.
         """
-        if self.recipe.remembering == "penalty":
-            return 1.0
-        s = (max(1, len(self.request.corrected)) - 1) / max(self.classes - 1, 1)
-        return self.plan.firmness ** (1 - s) * OF_ALL**s
+        s, paper = self.breadth, self.recipe.remembering == "penalty"
+        return 1.0 if paper else self.plan.firmness ** (1 - s) * OF_ALL**s
 
     def _fisher_of(self, replay: Replay) -> FisherSum:
         """Return F over replayed samples, their labels drawn from the answers that are wanted of them.

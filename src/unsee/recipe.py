@@ -23,7 +23,7 @@ REMEMBERING = ("penalty", "proximal")
 BALANCE = ("none", "prior", "adjusted")
 LABELS = ("others", "all")
 FISHER_OVER = ("D_r", "D")
-METHOD = 4  # one more whenever forgetting by the same recipe comes to end otherwise
+METHOD = 5  # one more whenever forgetting by the same recipe comes to end otherwise
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class Recipe:
     """How R acts: by its gradient (penalty, the paper's), or in closed form after each step (proximal)."""
     lambda_h: float = 0.0
     """L_h: every layer reads of D_f what the old model's read of its clean twin, and of replayed samples,
-    with T and without, what it read of them without; eased (decision 37), without alone."""
+    with T and without, what it read of them without; eased (decision 37), without alone. Where theta is
+    averaged it counts up to ten times lambda_h, the more classes D_f,clean has (decision 40)."""
     lambda_s: float = 0.0
     """L_s: replayed samples, with T and without, are answered as the old model answered them without."""
     trust: float = 0.0

@@ -39,6 +39,7 @@ def setting_of(by: str, loss: Loss, floor: Floor, done: Descent, unknown: int = 
             "batch_size": loss.plan.batch_size,
             "steps_per_epoch": loss.plan.steps_per_epoch,
             "lambda_kl": loss.R.lambda_kl if loss.R else 0.0,
+            "lambda_h": loss.lambda_h if loss.hidden else 0.0,
             "average": loss.plan.average,
         },
         # In the descent: of D_f, of D_f,clean, and those replayed, with T and without.
