@@ -34,7 +34,6 @@ def test_a_small_D_f_takes_small_batches_and_is_averaged(n):
     recipe = RECIPES["unsee"]
     plan = plan_of(recipe, n)
     assert plan.average
-    assert plan.firmness == 10
     assert plan.steps_per_epoch == MEAN_STEPS
     assert min(n, MEAN_SMALLEST) <= plan.batch_size <= min(n, recipe.batch_size)
     assert plan.lr == recipe.lr * (plan.batch_size / recipe.batch_size) ** 0.4
@@ -51,7 +50,6 @@ def test_a_recipe_that_does_not_average_settles_however_small_D_f_is():
     recipe = replace(RECIPES["unsee"], average=False)
     plan = plan_of(recipe, 600)
     assert (plan.batch_size, plan.n, plan.average, plan.settle) == (30, 600, False, recipe.settle)
-    assert plan.firmness == 1
     assert plan.lr == recipe.lr * (30 / recipe.batch_size) ** 0.5
 
 

@@ -29,6 +29,7 @@ LAYERS = [
     *(
         "succession",
         "plan",
+        "firmness",
         "updating",
         "descent",
         "training",

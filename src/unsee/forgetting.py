@@ -82,8 +82,7 @@ def forget(
     `evaluator` (see `unsee.evaluator`) add accuracies to the trajectory; neither ever gives a gradient.
     BatchNorm statistics stay frozen and dropout stays off: D_f alone would spoil them. `L_f`, a term of
     your own, is a function of the new answers to D_f, the old ones, and D_f's labels. To forget again:
-    `forget(first.model, another_request, first.memory, lineage=first.lineage)`; with `again=False` no
-    memory is kept for that.
+    `forget(first.model, another, first.memory, lineage=first.lineage)`; `again=False` keeps no memory.
     """
     recipe = recipe_of(recipe, request.pattern, ours(request.D_f.kind))
     outputs = _check(model, request, memory, recipe, lineage)

@@ -5,7 +5,7 @@ from dataclasses import InitVar, dataclass, field
 import torch
 from torch import Tensor, nn
 
-from unsee import networks, replay, terms
+from unsee import firmness, networks, replay, terms
 from unsee.answers import answers, as_input, logits, reading
 from unsee.datasets import Dataset
 from unsee.errors import InputError
@@ -24,10 +24,7 @@ from unsee.updating import Remembering
 
 Parts = dict[str, Tensor]
 Read = dict[str, list[Tensor | None]]
-REMEMBERED, LOOSE = 1000, 0.03  # stand-ins, where there is no memory; times lambda_KL
-# Where D_f,clean is of all classes: times lambda_KL, if there is a memory, and times lambda_h, if theta is
-# averaged (decisions 36 and 40).
-OF_ALL, ALIKE = 0.3, 10.0
+REMEMBERED = 1000  # stand-ins, where there is no memory
 TWINS = {"bad": "clean", "replay": "replay", "T(replay)": "replay"}  # what layers are to read as what
 
 
@@ -73,7 +70,7 @@ class Loss:
         self.length = float(nn.utils.get_total_norm(theta_old))
         self.hidden = bool(self.recipe.lambda_h and self.twins)
         self.breadth = self.request.breadth(self.classes)
-        self.lambda_h = self.recipe.lambda_h * (ALIKE**self.breadth if self.plan.average else 1.0)
+        self.lambda_h = self.recipe.lambda_h * firmness.of_layers(self.plan, self.breadth)
         self.lambda_c, self.level = self._balance(memory)
         self.remembered = memory.level() if memory else None
         self.R = self._remembering(memory, theta_old, list(named))
@@ -240,24 +237,18 @@ class Loss:
     ) -> Remembering | None:
         """Return R by the memory; where there is none and theta is averaged, by stand-ins (decision 33)."""
         kept: Memory | FisherSum | None = memory
-        lambda_kl = self.recipe.lambda_kl * (LOOSE if memory is None else self._firmness())
+        lambda_kl, proximal = self.recipe.lambda_kl, self.recipe.remembering == "proximal"
         if memory is None and self.replay and self.plan.average and lambda_kl:
             kept = self._fisher_of(self.replay)
         if not (kept and kept.sums and lambda_kl):
             return None
         # One by one: the memory's own are twice as large as these.
         fisher = [(kept.sums[name] / kept.n).to(p) for name, p in zip(names, self.theta, strict=True)]
-        return Remembering(theta_old, fisher, lambda_kl, self.recipe.remembering == "proximal")
-
-    def _firmness(self) -> float:
-        """Return how firmly R holds, in lambda_KL: samples of many classes hold D_r better than R can.
-
-        firmness^(1 - s) OF_ALL^s,  s = 0 where D_f,clean is of one class, 1 where it is of all (decision 36)
-
-        The paper's penalty counts lambda_KL times, as it is given.
-        """
-        s, paper = self.breadth, self.recipe.remembering == "penalty"
-        return 1.0 if paper else self.plan.firmness ** (1 - s) * OF_ALL**s
+        if memory is None:
+            lambda_kl *= firmness.LOOSE
+        elif proximal:  # the paper's penalty counts lambda_KL times, as it is given
+            lambda_kl *= firmness.of_R(self.plan, self.breadth, fisher)
+        return Remembering(theta_old, fisher, lambda_kl, proximal)
 
     def _fisher_of(self, replay: Replay) -> FisherSum:
         """Return F over replayed samples, their labels drawn from the answers that are wanted of them.

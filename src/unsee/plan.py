@@ -14,7 +14,6 @@ WARM_UP, WIND_DOWN = 10, 2  # steps, epochs
 STEPS, SMALLEST = 20, 16  # of an epoch and of a batch, at the least
 SMALL = 36  # batches: a D_f of fewer is small, and theta is averaged
 MEAN_STEPS, MEAN_SMALLEST, ENOUGH = 37, 8, 4  # then of an epoch, of a batch, and epochs, at the least
-FIRMER = 10.0  # times lambda_KL: more of what so small batches say is noise, and R keeps it from D_r
 ROUGH = 0.25  # a fall of L by less is no more than chance, as told by an epoch of such batches
 
 
@@ -46,11 +45,6 @@ class Plan:
         if not (math.isfinite(self.lr) and self.lr > 0 and 0 <= self.momentum < 1):
             found = f"{self.lr:g} and {self.momentum:g}"
             raise InputError("a learning rate above 0 and a momentum from 0 to below 1", found, "change them")
-
-    @property
-    def firmness(self) -> float:
-        """How firmly R holds, in lambda_KL: small batches move theta by noise too."""
-        return FIRMER if self.average else 1.0
 
     @property
     def steps_per_epoch(self) -> int:
