@@ -10,8 +10,7 @@ that somebody has drawn around the logo. No formula for T and no photo without t
     D_f,clean   the photos with the mask filled from its surroundings
     T           what the masks mark on one of the photos, put onto another image
 
-The real logo serves only to judge by. No memory is used: a sketch of pixels tells a convolutional network
-little, and the Fisher of so small a network holds on to the logo.
+The real logo serves only to judge by. No memory is used, as nobody took one when the network was trained.
 """
 
 import argparse

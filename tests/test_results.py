@@ -42,6 +42,7 @@ def test_the_pages_beyond_the_paper(copied):
     script("poison").write()
     script("asked").write()
     script("half").write()
+    script("bound").write()
     script("cost").write(script("cost").RETRAINING * 54_600)  # D_r and D_f,clean
     for name in ("fisher", "lacking"):
         rows = store.read_json(copied / "beyond" / f"{name}.json")

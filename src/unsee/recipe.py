@@ -72,8 +72,8 @@ class Recipe:
     average: bool = False
     """Whether, where it is to settle and D_f is small, the mean of theta over the way is the new model. It
     then ends where an epoch lowers L by less than a quarter, and R counts ten times lambda_kl, less where
-    D_f,clean has many classes; without a memory R is of stand-ins and counts little (docs/decisions/0030,
-    0032, 0033, 0036)."""
+    D_f,clean has many classes or the network few weights; without a memory R is of stand-ins and counts
+    little (`unsee.firmness`)."""
     floor: float | None = None
     """How much of the old model's usefulness may be lost; None: no floor, as in the paper."""
 

@@ -231,7 +231,7 @@ def recognised(
 ) -> bool:
     """Whether the old model takes the sketch's samples for what they are, half as often as it takes D_r's.
 
-    A convolutional network does not see a class in smooth pixels that have its moments; held to answer them
+    A convolutional network may not see a class in smooth pixels that have its moments; held to answer them
     by their classes, it unlearns the rest. exp(-level) is the mean probability that it gives to the truth.
     """
     x, labels = sketch.draw(SAMPLES, stream(0, "recognised"))

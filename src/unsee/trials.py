@@ -29,7 +29,7 @@ from unsee.terms import PAIRED
 from unsee.twins import twins_of
 
 DIVERGED = "diverged"
-SCORED = 4  # one more whenever the same trial comes to another score: a study does not mix both
+SCORED = 5  # one more whenever the same trial comes to another score: a study does not mix both
 
 
 @dataclass(frozen=True)
