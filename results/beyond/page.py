@@ -123,7 +123,8 @@ def write(about: str) -> None:
     text = ["# Beyond the paper: the MLP, class 0", "", about, ""]
     text += ["**Every limit that was set, and whether it holds: [what was asked](asked.md).** Other pages:"]
     text += ["[dirty-label poison](poison.md), [a class forgotten](classes.md), [cost](cost.md),"]
-    text += ["[CIFAR-10's network at half the size, color too](half.md), [a small residual network](bound.md).", ""]
+    text += ["[CIFAR-10's network at half the size, color too](half.md),"]
+    text += ["[a small residual network](bound.md).", ""]
     there = {data: [T for T in CASES[data] if rows_of(data, T, "pretrained")] for data in CASES}
     there = {data: Ts for data, Ts in there.items() if Ts}
     figure = Figure(figsize=(10, 3.6 * len(there)), layout="constrained")
