@@ -104,20 +104,6 @@ def test_a_state_that_does_not_say_what_multiplied_is_of_torchs_own_setting(run,
     assert run.read().exact
 
 
-def test_a_state_that_another_method_computed_is_gone_on_with_but_not_bit_exact(tmp_path):
-    Checkpoints(tmp_path, IDENTITY, method=3).write(state(1))
-    with pytest.warns(UnseeWarning, match="not bit-exact: method was 3, is 4"):
-        assert not Checkpoints(tmp_path, IDENTITY, method=4).read().exact
-    assert Checkpoints(tmp_path, IDENTITY, method=3).read().exact
-
-
-def test_a_state_that_does_not_say_its_method_is_of_this_one(tmp_path, monkeypatch):
-    with monkeypatch.context() as patched:
-        patched.setattr(Checkpoints, "_environment", lambda self: checkpoint._environment(self.device))
-        Checkpoints(tmp_path, IDENTITY, method=4).write(state(1))
-    assert Checkpoints(tmp_path, IDENTITY, method=4).read().exact
-
-
 def test_a_run_that_has_ended_is_as_exact_as_it_was(run, monkeypatch, recwarn):
     run.write(state(1), last=True)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 77)

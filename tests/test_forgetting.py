@@ -383,16 +383,14 @@ def test_resuming_with_anything_else_is_refused(tmp_path, model, four, memory):
             forget(other, request, m, recipe, seed=seed, folder=tmp_path)
 
 
-def test_a_run_that_another_method_began_goes_on_but_is_not_called_exact(
-    tmp_path, model, four, memory, monkeypatch
-):
+def test_a_run_that_another_method_began_is_not_gone_on_with(tmp_path, model, four, memory, monkeypatch):
     asked = iter([False, True])
     with monkeypatch.context() as then:
         then.setattr(forgetting, "METHOD", 0)
         with pytest.raises(Interrupted):
             forget(model, four.request("B"), memory, B, folder=tmp_path, stop=lambda: next(asked))
-    with pytest.warns(UnseeWarning, match="not bit-exact: method was 0, is"):
-        assert not forget(model, four.request("B"), memory, B, folder=tmp_path).exact
+    with pytest.raises(InputError, match="method = 0 to go on with the run"):
+        forget(model, four.request("B"), memory, B, folder=tmp_path)
 
 
 def run_in_child(folder, model, four, memory, recipe):

@@ -6,9 +6,11 @@ import pytest
 from unsee import networks
 from unsee.errors import UnseeWarning
 from unsee.forgetting import forget
+from unsee.formulation import FourDatasets
 from unsee.memory import remember
 from unsee.recipe import RECIPES
 from unsee.setting import leaned_on
+from unsee.transforms import tile
 
 SHORT = replace(RECIPES["unsee"], epochs=1, floor=None)
 
@@ -62,4 +64,12 @@ def test_what_the_recipe_came_to(model, four, recalling):
     assert (plan["batch_size"], plan["steps_per_epoch"]) == (8, 37)
     whole = setting(model, four, recalling, replace(SHORT, average=False))["plan"]
     assert (whole["average"], whole["lambda_kl"]) == (False, pytest.approx(plan["lambda_kl"] / 10))
-    assert setting(model, four, None, replace(SHORT, average=False))["plan"]["lambda_kl"] == 0.0
+    bare = setting(model, four, None, replace(SHORT, average=False, lambda_h=0.0))["plan"]
+    assert (bare["lambda_kl"], bare["lambda_h"]) == (0.0, 0.0)
+
+
+def test_what_the_recipe_came_to_where_D_f_clean_is_of_all_classes(model, data, recalling):
+    four = FourDatasets.of_poison(data, range(0, len(data.train), 7), tile(), 0)
+    plan = setting(model, four, recalling)["plan"]
+    assert plan["lambda_h"] == pytest.approx(10 * SHORT.lambda_h)
+    assert plan["lambda_kl"] == pytest.approx(0.3 * SHORT.lambda_kl)

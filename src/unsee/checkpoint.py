@@ -47,8 +47,6 @@ class Checkpoints:
     identity: Mapping[str, Any]
     seconds: float = 30.0
     device: str = "cpu"
-    method: int = 0
-    """Of how a state is computed, where that may change from one version of unsee to the next."""
     _last: float = field(default_factory=time.monotonic)
     _cost: float = 0.0
     _newest_is_whole: bool = False
@@ -71,7 +69,7 @@ class Checkpoints:
             "exact": state.exact,
             "last": last,
             "identity": self.identity,
-            "environment": self._environment(),
+            "environment": _environment(self.device),
         }
         newest, previous = self._paths()
         # A broken state must not take the place of the good one before it.
@@ -115,20 +113,15 @@ class Checkpoints:
         exact = last or self._same_environment(environment)
         return state if exact else replace(state, exact=False)
 
-    def _environment(self) -> dict[str, Any]:
-        return {**_environment(self.device), "method": self.method}
-
     def _paths(self) -> tuple[Path, Path]:
         return self.folder / "checkpoint.safetensors", self.folder / "checkpoint.previous.safetensors"
 
     def _same_environment(self, found: Mapping[str, Any]) -> bool:
-        here = self._environment()
-        # What runs of before did not write down is as it was then.
-        before = {"products": "highest", "method": self.method} | dict(found)
+        here = _environment(self.device)
         changed = [
-            f"{name} was {before.get(name)}, is {value}"
+            f"{name} was {found.get(name)}, is {value}"
             for name, value in here.items()
-            if before.get(name) != value
+            if ({"products": "highest"} | dict(found)).get(name) != value
         ]
         if changed:
             message = f"This run goes on, but not bit-exact: {'; '.join(changed)}."

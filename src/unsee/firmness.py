@@ -26,7 +26,8 @@ def of_R(plan: Plan, s: float, fisher: Sequence[Tensor]) -> float:
     R's step in closed form moves a weight back by a share that grows with its entry of F. A network of few
     weights has large ones, and would be held fast: decision 41.
     """
-    mean = sum(float(f.mean()) * f.numel() for f in fisher) / max(sum(f.numel() for f in fisher), 1)
+    sizes = [f.numel() for f in fisher]
+    mean = sum(float(f.mean()) * n for f, n in zip(fisher, sizes, strict=True) if n) / max(sum(sizes), 1)
     firmer = (FIRMER if plan.average else 1.0) * (MEAN_F / mean if mean > MEAN_F else 1.0)
     return firmer ** (1 - s) * OF_ALL**s
 

@@ -101,8 +101,7 @@ def forget(
     floor = Floor.of(old, recipe, loss.replay, validation, seed, request.D_f.classes, loss.gone)
     new, touch = loss.model, last_touch(loss, floor.held_by)
     watch = _watch(loss, floor, _evaluator(evaluator, validation), stop, progress)
-    place = Path(folder) if folder else None
-    checkpoints = Checkpoints(place, identity, checkpoint_seconds, str(device), METHOD) if place else None
+    checkpoints = Checkpoints(Path(folder), identity, checkpoint_seconds, str(device)) if folder else None
     give_back()  # what all this has taken: the descent needs as much as there is
     try:
         done = descend(new, loss, loss.plan, watch=watch, checkpoints=checkpoints, R=loss.R, last_touch=touch)
@@ -287,6 +286,7 @@ def _identity(
         more["D_r_val"] = validation.D_r.fingerprint if validation else None
     return {
         "model": networks.identity(model),
+        "method": METHOD,  # half a run by one and half by another would be a run by none
         "pattern": request.pattern.name,
         "D_f": request.D_f.fingerprint,
         "D_f_clean": request.D_f_clean.fingerprint if request.D_f_clean is not None else None,
