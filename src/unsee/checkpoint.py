@@ -132,6 +132,9 @@ class Checkpoints:
 def refuse_another_run(found: Mapping[str, Any], given: Mapping[str, Any], folder: Path) -> None:
     """Refuse to go on in a folder with other inputs than it was begun with, naming the first that differs."""
     old, new = _flat(found), _flat(given)
+    if "method" in new and old.get("method") != new["method"]:
+        expected = f"a run that this version of unsee began in {folder}"
+        raise InputError(expected, "one that another began", "choose another folder, or remove what is there")
     for name in [*old, *new]:
         if old.get(name) != new.get(name):
             expected = f"{_shown(name)} = {_shown(old.get(name))} to go on with the run in {folder}"
