@@ -256,8 +256,8 @@ def write() -> None:
         "state is judged.",
         "",
         "How firmly R and layers hold (docs/decisions/0036 and 0040) was chosen by what these test sets said",
-        "of blend-0.01, blend-0.05 and patch-0.01, seeds 0 and 1, of six settings the last time, as blend-0.01",
-        "lost 0.63 points of D_r under the one before, 0.13 too many. Only patch-0.05 had no part in it.",
+        "of blend-0.01, blend-0.05 and patch-0.01, seeds 0 and 1, of six settings the last time, when",
+        "blend-0.01 lost 0.63 points of D_r, 0.13 too many. Only patch-0.05 had no part in it.",
         "",
     ]
     text += floors(HERE.glob("*known*.json"))
