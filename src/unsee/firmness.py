@@ -1,8 +1,8 @@
 """How firmly the old model is held: how often lambda_KL and lambda_h count.
 
-Two things are told by what D_f,clean is and by how large D_f is: how far samples hold D_r by themselves, and
-how noisy the steps are. s is 0 where D_f,clean is of one class and 1 where it is of all (`Request.breadth`).
-A third is the network's: F's entries, which a few weights share among them or many.
+That goes by how far samples hold D_r by themselves, which the classes of D_f,clean tell (s is 0 where it is of
+one class and 1 where it is of all, `Request.breadth`); by how noisy the steps are, which the size of D_f
+tells; and by how many weights share F.
 """
 
 from collections.abc import Sequence

@@ -128,16 +128,8 @@ def _forget(verbs: Any) -> None:
         ),
         ("lambda-c", float, "weight of the correction term L_c"),
         ("lambda-f", float, "weight of the forgetting term L_f"),
-        (
-            "lambda-kl",
-            float,
-            "weight of the remembering term R (run.json says what ours came to)",
-        ),
-        (
-            "lambda-h",
-            float,
-            "weight of the hidden twins L_h (ours: more where D_f,clean has many classes)",
-        ),
+        ("lambda-kl", float, "weight of the remembering term R (run.json says what ours came to)"),
+        ("lambda-h", float, "weight of the hidden twins L_h (ours: more where D_f,clean has many classes)"),
         ("lambda-s", float, "weight of the replayed samples L_s"),
         ("lr", float, "learning rate"),
         ("momentum", float, "momentum of SGD"),
