@@ -1,7 +1,7 @@
 """How firmly the old model is held: how often lambda_KL and lambda_h count.
 
-That goes by how far samples hold D_r by themselves, which the classes of D_f,clean tell (s is 0 where it is of
-one class and 1 where it is of all, `Request.breadth`); by how noisy the steps are, which the size of D_f
+That goes by how far samples hold D_r by themselves, which the classes of D_f,clean tell (s is 0 where it is
+of one class and 1 where it is of all, `Request.breadth`); by how noisy the steps are, which the size of D_f
 tells; and by how many weights share F.
 """
 
